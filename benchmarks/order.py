@@ -18,7 +18,8 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -227,6 +228,12 @@ def merge_sasrec(folder: Path, kept: Path) -> None:
 # Growth
 
 GROWTH = (100_000, 1_000_000, 10_000_000)
+WAYS = {
+    "given": 'order="next", decay=0.7, history_scaling=0.0, rare_scaling=0.0, reg_low_rank="noise", max_rank=64,'
+    " reg_sparse=1.0, neighbors=50, reg_neighbors=10.0",
+    "chosen": 'order="next"',
+}
+"""Parameters that are given, and those that a fit chooses."""
 _GROW = """
 import json, time
 import csrr
@@ -234,9 +241,10 @@ from benchmarks.order import make_growing
 from benchmarks.ordered import make_log
 log = make_log(make_growing({n_events}))
 began, before = time.perf_counter(), read_peak()
+busy = time.process_time()
 model = csrr.CSRR({arguments}).fit(log)
 print(json.dumps({{"events": len(log), "users": log.n_users, "items": log.n_items,
-    "seconds": time.perf_counter() - began, "before": before, "peak": read_peak()}}))
+    "seconds": time.perf_counter() - began, "cpu": time.process_time() - busy, "before": before, "peak": read_peak()}}))
 """
 
 
@@ -258,12 +266,11 @@ def make_growing(n_events: int, n_items: int = 20_000, seed: int = 0) -> Any:
     return Sequences(np.arange(n_users + 1) * length, items.ravel(), n_items)
 
 
-def measure_growth(kept: Path) -> None:
-    """Keep the seconds and the peak memory of fits to more and more events, the search included."""
-    for order in ("ignore", "next"):
-        for n_events in GROWTH:
-            code = READ_PEAK + _GROW.format(n_events=n_events, arguments=f"order={order!r}")
-            key, found = f"growth/{order}/{n_events}", in_fresh_process(code)
+def measure_growth(kept: Path, ways: Iterable[str] = WAYS) -> None:
+    """Keep the seconds and the peak memory of fits to more and more events."""
+    for way, n_events in product(ways, GROWTH):
+        if (key := f"growth/{way}/{n_events}") not in read_results(kept):
+            found = in_fresh_process(READ_PEAK + _GROW.format(n_events=n_events, arguments=WAYS[way]))
             keep_result(kept, key, found | describe_origin("python -m benchmarks order growth"))
             print(key, found, flush=True)
 

@@ -220,12 +220,25 @@ def test_rolling_is_that_of_python(log_file, tmp_path):
     assert "How ItemKNN ages" in (tmp_path / "ages.svg").read_text()
 
 
+def test_times_of_loading_are_told(tmp_path):
+    rows = [f"{user},{(user + 7 * k) % 40},{user}" for user in range(60) for k in range(8)]
+    (tmp_path / "loaded.csv").write_text("\n".join(["user,item,time", *rows]))
+    for way in (("--split", "last"), ("--rolling",)):
+        told = in_process("evaluate", tmp_path / "loaded.csv", *way, "--model", "pop-rank").stderr
+        assert "most of their events at one time" in told
+        assert "(--time-column=none), with --ordered where rows are in order" in told
+    args = ("--ordered", "--time-column", "none", "--split", "last", "--model", "pop-rank")
+    result = in_process("evaluate", tmp_path / "loaded.csv", *args)
+    assert "rows in order" in result.result.stderr
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
         (("--rolling", "--ratio", 0.5), "--ratio and --rolling do not go together"),
         (("--rolling", "--test", "other.csv"), "--test and --rolling do not go together"),
         (("--every", "30d"), "--every goes with --rolling"),
+        (("--fold-in",), "--fold-in goes with --rolling"),
         (("--rolling", "--every", "soon"), "--every='soon'"),
         (("--rolling", "--at", "1900-01-01"), "--at=-2208988800: it must lie within"),
         (("--rolling", "--plot", "a.svg", "--model", "ease", "--model", "pop-rank"), "--plot draws one model"),

@@ -86,6 +86,17 @@ def test_a_list_has_the_same_bits_whoever_else_is_asked_about() -> None:
             assert (one[0] == reversed_[299 - row]).all()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_lists_of_many_users_are_those_of_all_scores(seed: int) -> None:
+    products, order = make_products(seed, n=1500, m=900, d=8, whole=True), ItemOrder.by_row(900)
+    rows = np.arange(1500)
+    with use_threads(1):
+        items, scores = products.find_best(rows, 5, limit(products, "seen"), order)
+    wanted, best = list_all(products, rows, 5, limit(products, "seen"), order)
+    assert (items == wanted).all()
+    assert (scores == best).all()
+
+
 def test_amounts_of_clicks_count() -> None:
     plain = make_products(5, whole=True)
     amounts = np.random.default_rng(0).integers(1, 4, plain.clicks.nnz).astype(np.float32)

@@ -166,6 +166,18 @@ def format_html_facts(facts: Mapping[str, object]) -> str:
     return "\n".join(["<table>", "<tbody>", *rows, "</tbody>", "</table>"])
 
 
+class FactSheet:
+    """A result that notebooks show as a table of its `facts`."""
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """Names and values."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return format_html_facts(self.facts)
+
+
 def format_html_words(text: str) -> str:
     """Return a text as a paragraph, with a break at each end of a line."""
     return f"<p>{'<br>'.join(html.escape(make_printable(line)) for line in text.splitlines())}</p>"

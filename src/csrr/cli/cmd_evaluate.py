@@ -42,6 +42,7 @@ SHARED = ("seed", "threads")
 @click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
 @click.option("--rolling", is_flag=True, help="Fit until one time after another, and test on all that comes after.")
 @click.option("--every", metavar="DAYS", help="With --rolling: the time from one fit to the next, such as 30d or 12h.")
+@click.option("--fold-in", is_flag=True, help="With --rolling: older fits see the histories until the window.")
 @click.option("--plot", type=opts.PLOT_FILE, help="With --rolling: draw it, .svg or .html.")
 @click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="What to measure; may be repeated.")
@@ -146,10 +147,11 @@ def _roll(models: list[Any], log: str, options: dict[str, Any], *, as_json: bool
     name, k = (options["metrics"] or ["ndcg"])[0], (options["lengths"] or [10])[0]
     metric = name if name in ("auc", "full_mrr") else f"{name}@{k}"
     found: list[csrr.Rolling] = []
-    with show_live_line() as line:
+    with say_warnings(), show_live_line() as line:
         line.show(f"reading {log}")
         events, every, threads = opts.read_log(log, options), options["every"], options["threads"]
         given = {"every": every, "first": opts.as_time(options["at"]), "metric": metric, "threads": threads}
+        given |= {"fold_in": options["fold_in"]}
         for model in models:
             line.show(f"fitting {type(model).__name__}")
             found.append(csrr.evaluate_rolling(model, events, callback=line.show, **given))
@@ -171,8 +173,9 @@ def _check_rolling(files: list[str], models: tuple[str, ...], test: str | None, 
         raise click.UsageError(f"{given[0]} and --rolling do not go together")
     if options["rolling"] and options["plot"] is not None and len(models) > 1:
         raise click.UsageError("--plot draws one model; name one")
-    if not options["rolling"] and (wrong := [name for name in ("every", "plot") if options[name] is not None]):
-        raise click.UsageError(f"--{wrong[0]} goes with --rolling")
+    wrong = [name for name in ("every", "plot", "fold_in") if options[name] not in (None, False)]
+    if wrong and not options["rolling"]:
+        raise click.UsageError(f"--{wrong[0].replace('_', '-')} goes with --rolling")
 
 
 def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("user", "item", "rating", "weight", "time", "title")
-WEIGHTS = re.compile(r'weights={(("[^"]*": [0-9.]+(, )?)+)}')
-"""Weights of event types, as an example spells them in Python."""
 
 
 class Failure(click.ClickException):
@@ -108,14 +106,8 @@ def explain(error: Exception, options: Iterable[str]) -> str | None:
         return None
     import csrr
 
-    mendable = (
-        csrr.DataError,
-        csrr.UnknownIdError,
-        csrr.ParameterError,
-        csrr.ModelFileError,
-        csrr.NotFittedError,
-    )
-    if isinstance(error, mendable):
+    ours = csrr.DataError | csrr.UnknownIdError | csrr.ParameterError | csrr.ModelFileError | csrr.NotFittedError
+    if isinstance(error, ours):
         return as_options(str(error), options)
     if isinstance(error, ImportError) and error.name is None:
         return str(error)  # ours: it says which package to install
@@ -127,29 +119,40 @@ def explain(error: Exception, options: Iterable[str]) -> str | None:
     return None
 
 
+_OF_COLUMNS = rf"(?<![\w-])({'|'.join(COLUMNS)})="
+_REWORDINGS: tuple[tuple[str, Any], ...] = (
+    (r"csrr\.fetch\('([^']+)'\)", r"`csrr data fetch \1`"),
+    (r"call [^;]*? \(on the command line, ([^()]*)\)", r"use \1"),
+    (r'unknown="ignore"', "--unknown ignore"),
+    (r"^(\w+)(?= asks for columns)", lambda found: f"--{found[1].replace('_', '-')}"),
+    (r"header=False", "--no-header"),
+    (r"ordered=True", "--ordered"),
+    # Weights of event types, as an example spells them in Python.
+    (
+        r'weights={(("[^"]*": [0-9.]+(, )?)+)}',
+        lambda found: re.sub(r'"([^"]*)": ([0-9.]+),?', r"--weight \1=\2", found[1]),
+    ),
+    (r"(?<![\w-])weights\b(?=[\[=:])", "--weight"),
+    (r"(?<=name the column of ids with )item=", "--items-id="),
+    (rf"{_OF_COLUMNS}(?=['\d])", r"--\1-column="),
+    (rf"{_OF_COLUMNS}False", r"--\1-column=none"),
+)
+"""Words of the library, and those of the command line in their place."""
+
+
 def as_options(message: str, options: Iterable[str]) -> str:
     """Return a message of the library with its arguments spelled as options of the command line."""
-    message = re.sub(r"csrr\.fetch\('([^']+)'\)", r"`csrr data fetch \1`", message)
-    message = re.sub(r"call [^;]*? \(on the command line, ([^()]*)\)", r"use \1", message)
     options = list(options)
     if "unknown" not in options:
         message = re.sub(r'; unknown="ignore" [^;]*', "", message)
-    message = message.replace('unknown="ignore"', "--unknown ignore")
-    message = re.sub(r"^(\w+)(?= asks for columns)", lambda found: f"--{found[1].replace('_', '-')}", message)
     if "at" in options:
         message = re.sub(r"(?<![\w-])first=", "--at=", message)
-    message = message.replace("header=False", "--no-header").replace("ordered=True", "--ordered")
-    message = WEIGHTS.sub(lambda found: re.sub(r'"([^"]*)": ([0-9.]+),?', r"--weight \1=\2", found[1]), message)
-    message = re.sub(r"(?<![\w-])weights\b(?=[\[=:])", "--weight", message)
-    message = re.sub(r"(?<=name the column of ids with )item=", "--items-id=", message)
-    message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=(?=['\d])", r"--\1-column=", message)
-    message = re.sub(rf"(?<![\w-])({'|'.join(COLUMNS)})=False", r"--\1-column=none", message)
-    names = "|".join(name for name in options if name not in COLUMNS)
-    return (
-        re.sub(rf"(?<![\w-])({names})=", lambda found: f"--{found[1].replace('_', '-')}=", message)
-        if names
-        else message
-    )
+    for pattern, words in _REWORDINGS:
+        message = re.sub(pattern, words, message)
+    for name in options:
+        if name not in COLUMNS:
+            message = re.sub(rf"(?<![\w-]){name}=", f"--{name.replace('_', '-')}=", message)
+    return message
 
 
 def format_line(error: click.ClickException) -> str:

@@ -252,7 +252,8 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
         Line().clear()  # what says that the log is being read
         roles = log.columns.describe(min_rating="--min-rating {}", weight="--weight-column {}")
         types = "" if log.types is None else f"; event types: {log.types.describe()}"
-        for line in (roles + types, *log.columns.notes):
+        order = "; rows in order" if log.times is None and log.is_ordered else ""
+        for line in (roles + order + types, *log.columns.notes):
             say(f"csrr: {name_source(source)}: {line}", err=True)
     return log
 

@@ -404,8 +404,9 @@ class Log:
         mask = np.asarray(mask)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise DataError(f"the mask is {mask.dtype} of shape {mask.shape}; it must be bool of shape ({len(self)},)")
-        names = ("user_rows", "item_rows", "weights", "times", "types", "places")
-        return replace(self, **{name: pick_rows(getattr(self, name), mask) for name in names})
+        parts = {name: getattr(self, name) for name in ("user_rows", "item_rows", "weights", "times", "places")}
+        known = {name: array[mask] for name, array in parts.items() if array is not None}
+        return replace(self, **known, types=None if self.types is None else self.types.select(mask))
 
     def select_types(self, cells: BoolArray) -> Log:
         """Return the log of some of the events by type; users, items and titles stay.
@@ -646,6 +647,18 @@ class Log:
         if self.times is not None:
             first["time"] = format_times(self.times[:SHOWN])
         return format_html_rows(repr(self), first, len(self))
+
+
+def mark_leading(log: Log, order: Int64Array, n_leading: Int64Array) -> BoolArray:
+    """Return which events, shape (n_events,), are among their user's first `n_leading`, shape (n_users,).
+
+    `order`, shape (n_events,), sorts the events by user row, and the events of each user in the order that decides.
+    """
+    counts = log.user_counts()
+    place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)
+    mask = np.empty(len(log), np.bool_)
+    mask[order] = place < np.repeat(n_leading, counts)
+    return mask
 
 
 def as_log(data: Any) -> Log:

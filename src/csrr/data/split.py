@@ -12,7 +12,7 @@ import numpy as np
 from csrr._base.arrays import BoolArray, Int64Array
 from csrr.data.columns import Times, format_cuts, parse_time
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
-from csrr.data.log import Log, as_log
+from csrr.data.log import Log, as_log, mark_leading
 from csrr.parameters import ParameterError, check_seed, is_number, is_whole
 
 By = Literal["user", "log", "last", "time"]
@@ -182,8 +182,8 @@ def split(
         name, share = ("ratio", ratio) if time_quantile is None else ("time_quantile", time_quantile)
         quantile = _check_fraction(name, 0.8 if share is None else share)
         moment = np.quantile(_require_target_times(events), quantile, method="higher") if at is None else parse_time(at)
-        parts = _split_at(events, float(moment))
-        return _tell_cut(_keep_known(*parts) if by == "time" else parts, "time")
+        train, test = cut_at(events, float(moment))
+        return _keep_known(train, test) if by == "time" else (train, test)
     ratio = _check_fraction("ratio", 0.8 if ratio is None else ratio)
     if by == "log":
         parts = _cut(events, lambda each: rng.permutation(len(each)) < _round_share(ratio, np.array([len(each)])))
@@ -280,22 +280,15 @@ def _round_share(ratio: float, counts: Int64Array) -> Int64Array:
     return np.where(counts > 0, np.maximum(rounded, 1), 0)
 
 
-def mark_leading(log: Log, order: Int64Array, n_leading: Int64Array) -> BoolArray:
-    """Return which events, shape (n_events,), are among their user's first `n_leading`, shape (n_users,).
-
-    `order`, shape (n_events,), sorts the events by user row, and the events of each user in the order that decides.
-    """
-    counts = log.user_counts()
-    place = np.arange(len(log)) - np.repeat(np.cumsum(counts) - counts, counts)
-    mask = np.empty(len(log), np.bool_)
-    mask[order] = place < np.repeat(n_leading, counts)
-    return mask
-
-
 def _draw_share_of_each_user(log: Log, ratio: float, rng: np.random.Generator) -> BoolArray:
     """Return which events, shape (n_events,), belong to a random share of their user's events."""
     shuffled = (log.user_rows.astype(np.int64) << 32) | rng.integers(2**32, size=len(log))
     return mark_leading(log, np.argsort(shuffled, kind="stable"), _round_share(ratio, log.user_counts()))
+
+
+def cut_at(log: Log, cut: float) -> tuple[Log, Log]:
+    """Return (train, test): what happened before a time, in seconds, and from then on."""
+    return _tell_cut(_split_at(log, cut), "time")
 
 
 def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
@@ -376,5 +369,5 @@ def describe_loaded_times(log: Log) -> str | None:
     return (
         f"{share:.0%} of the users have most of their events at one time, as if it were when the rows were loaded: the"
         " times do not say what came first. Read a column with the times of the events, or leave times out"
-        " (time=False) and split at random; if the rows are in order, pass ordered=True too"
+        " (time=False), with ordered=True where rows are in order"
     )

@@ -23,7 +23,7 @@ from csrr.numerics.problem import Pattern
 from csrr.parameters import Number, ParameterError
 
 Weighing = Literal["ignore", "cost", "linear", "log"]
-"""How the weights of events are used: `event_weights`, resolved where it was "auto"."""
+"""The use of the weights of events: `event_weights`, resolved where it was "auto"."""
 Ratio = Annotated[float, Number("What a miss costs, in false alarms.", least=LEAST, most=10 * MOST)]
 Weight = Annotated[float | None, Number("What a click weighs in the fit.", least=LEAST, most=10 * MOST)]
 

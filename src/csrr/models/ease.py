@@ -44,7 +44,7 @@ class EASEFacts:
 
 @dataclass(frozen=True)
 class EASEStep:
-    """What a fit has done.
+    """A step that a fit has done.
 
     Attributes
     ----------

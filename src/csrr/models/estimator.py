@@ -105,7 +105,7 @@ class Estimator(ABC):
     recent_popularity: Float64Array | None = None
     """The events of each item, recent ones weighted more, shape (n_items,); None where the log had no times."""
     item_ages: Float64Array | None = None
-    """How long before the last training event each item was first seen, shape (n_items,); None without times."""
+    """The time from when each item was first seen to the last training event, shape (n_items,); None without times."""
 
     has_factors: ClassVar[bool] = False
     """Whether scores are products of `user_factors_`, (n_users, d), and `item_factors_`, (n_items, d)."""

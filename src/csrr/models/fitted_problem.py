@@ -134,7 +134,7 @@ def fold_neighbors(
 FOLD_IN_TOL, ROUGH_TOL = 1e-3, 1e-2
 """The accuracy of factors that are folded in, and of those that a solver only starts from."""
 LITTLE = 1 / 3
-"""Where U's problem has no V, the part of a click below this share of the mean explained part is in V."""
+"""The share of the mean explained part below which a click is in V, where U's problem has no V."""
 
 KEPT: tuple[FilePart, ...] = (
     *factors(),
@@ -428,7 +428,7 @@ def _fold_rows(problem: Problem, which: BoolArray, other: FloatArray) -> FloatAr
 
 
 def _explain_clicks(problem: Problem, factors: Factors, of_neighbors: AnyArray, units: FloatArray) -> FloatArray:
-    """What U and neighbors explain of each click, (nnz,), the latter in units of a click, (nnz,)."""
+    """The part of each click that U and neighbors explain, (nnz,); `of_neighbors`, (nnz,), is in units of a click."""
     pattern, engine = problem.pattern, problem.engine
     more = engine.put_cells(pattern, of_neighbors.astype(units.dtype))
     return pattern.dots(factors.users, factors.items) + more * units

@@ -10,8 +10,7 @@ import numpy as np
 
 from csrr._base.arrays import BoolArray
 from csrr._base.threads import use_threads
-from csrr.data.log import Log
-from csrr.data.split import mark_leading
+from csrr.data.log import Log, mark_leading
 from csrr.model_parameters import HoldOut
 from csrr.models.base import Recommender
 from csrr.models.recommend import rank_items

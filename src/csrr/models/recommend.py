@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 Unknown = Literal["raise", "ignore", "mark"]
-"""What to do with unknown ids: raise an error, or leave out items and give users popular ones, with warnings or not."""
+"""For unknown ids: raise an error, or leave out items and give users popular ones, with warnings or not."""
 
 _WAY_OUT = {
     "item": 'unknown="ignore" leaves out unknown items',

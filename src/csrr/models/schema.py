@@ -189,7 +189,7 @@ class NoFacts:
 
 @dataclass(frozen=True)
 class FileSchema:
-    """What a file holds of a model: arrays, and the fields of a dataclass, which are its facts.
+    """The declaration of a model's file: arrays, and the fields of a dataclass, which are its facts.
 
     A file may hold other arrays and facts too if `is_open`.
     """

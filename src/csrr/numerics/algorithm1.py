@@ -34,7 +34,7 @@ class Iteration(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DenseResult:
-    """What Algorithm 1 returns: U, V and X = U + V, (n, m) each, and how it got there."""
+    """The result of Algorithm 1: U, V and X = U + V, (n, m) each, and how it got there."""
 
     U: FloatArray
     V: FloatArray
@@ -163,7 +163,7 @@ def _iterate(
 
 
 def _find_status(objectives: list[float], seconds: float, limits: _Limits) -> Status | None:
-    """Why to stop, or None; `objectives` starts with the value at zero."""
+    """The reason to stop, or None; `objectives` starts with the value at zero."""
     if not objectives[-1] <= _BLOW_UP * objectives[0]:
         return "diverged"
     recent = objectives[-_CALM - 1 :]

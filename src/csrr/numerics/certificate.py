@@ -9,28 +9,29 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from csrr._base.arrays import FloatArray
-from csrr._base.text import format_html_facts
+from csrr._base.text import FactSheet
 from csrr.numerics.krylov import LowRankPlusSparse, eigh_falling, estimate_spectral_norm, orthonormalize
 from csrr.numerics.problem import LowRank, Problem
 
 Status = Literal["converged", "rank_cap", "max_iter", "timeout", "diverged"]
-"""Why a solver stopped: at a gap of `tol`; where the cap on the rank lets the objective fall no more; at a limit."""
+"""Reasons why a solver stopped: at a gap of `tol`; where the bound on the rank lets the objective fall no more; at a
+limit."""
 
 _ROUNDING = 2.0
 """Measured errors of sums and norms are up to half a machine epsilon of what is added up; so many are allowed for."""
 
 ROUGH = 0.05
-"""How well the norm of the gradient is known where the time is up."""
+"""The relative error of the norm of the gradient where the time is up."""
 _PRECISE = 5e-4
 """The error of the norm below which no small random space will do: the gradient's singular values lie too close."""
 _LARGEST_RATIO = 1e300
 """Of ||gradient||_2 to l1."""
 SLACK = 0.01
-"""How far ||gradient||_2 may exceed l1 at a point that passes for optimal, as a share of l1."""
+"""The share of l1 by which ||gradient||_2 may exceed it at a point that passes for optimal."""
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(FactSheet):
     """Proof of how good the low-rank part of a fit is: `dual` <= the optimum <= `primal`.
 
     `gap` is (primal - dual)/primal, by which solvers stop; `excess` is (primal - dual)/dual: the objective is at most
@@ -79,7 +80,7 @@ class Certificate:
 
     @property
     def claim(self) -> str:
-        """What is proved, in words."""
+        """A sentence that says what is proved."""
         if not self.rank_capped:
             said = f"{_say_excess(self.excess)} above the optimum of the low-rank part"
             return said + " (most of it is rounding)" * (self.gap < 2 * self.rounding)
@@ -89,18 +90,18 @@ class Certificate:
         return f"{said}not the optimum of the unlimited problem ({_say_excess(self.excess)} above that)"
 
     def __str__(self) -> str:
-        status = "settled at its rank limit" if self.status == "rank_cap" else self.status
         beside = "; the neighbors are not covered" * self.has_neighbors
         return (
-            f"{status}: objective {self.primal:.6g}, {self.claim}{beside}; rank {self.rank},"
+            f"{self._status_words}: objective {self.primal:.6g}, {self.claim}{beside}; rank {self.rank},"
             f" {self.iterations} iterations, {self.seconds:.2f} s"
         )
 
-    def _repr_html_(self) -> str:
-        status = "settled at its rank limit" if self.status == "rank_cap" else self.status
+    @property
+    def facts(self) -> dict[str, object]:
+        """The fields in words, by name, as notebooks show them."""
         ratio, span = self.gradient_ratio, self.span_excess
-        facts = {
-            "status": status,
+        return {
+            "status": self._status_words,
             "objective of the low-rank part": f"{self.primal:.6g}",
             "the optimum is at least": f"{self.dual:.6g}",
             "above the optimum" + " without the rank limit" * self.rank_capped: _say_excess(self.excess),
@@ -111,7 +112,10 @@ class Certificate:
             "norm of the gradient / l1": None if ratio is None else f"{ratio:.6g}",
             "seconds": f"{self.seconds:.2f}",
         }
-        return format_html_facts(facts)
+
+    @property
+    def _status_words(self) -> str:
+        return "settled at its rank limit" if self.status == "rank_cap" else self.status
 
 
 def _compute_excess(primal: float, dual: float) -> float:
@@ -251,7 +255,7 @@ def compute_span_norm(gradient: LowRankPlusSparse) -> float:
 
 
 def _allow_for_rounding(problem: Problem, point: Point) -> tuple[float, float]:
-    """What primal and dual together, and the norm of the gradient, may be off by rounding.
+    """Bounds on the rounding errors of primal and dual together, and of the norm of the gradient.
 
     On cells that are fitted well, U and the target cancel: what is left is small, its error is not.
     """

@@ -1,4 +1,4 @@
-"""Where the work of a fit runs: the operations that solvers are written in, so that they are written once."""
+"""The interface to what computes a fit: the operations that solvers are written in, so that they are written once."""
 
 from __future__ import annotations
 

@@ -276,7 +276,7 @@ def pick_lower(problem: Problem, start: Factors, other: Factors) -> Factors:
 
 
 class Alternation(NamedTuple):
-    """Where alternating between the sides came to rest, and why."""
+    """The factors at which alternating between the sides ended, and why."""
 
     factors: Factors
     status: Status
@@ -378,7 +378,7 @@ def certify(
     began: float,
     rng: np.random.Generator,
 ) -> Certificate:
-    """How far P Q' is from the optimum of the convex problem, at most."""
+    """The certificate of P Q': its distance from the optimum of the convex problem, at most."""
     u, left_out = factors.split_low_rank(problem.engine)
     is_full = u.rank == factors.users.shape[1] < min(problem.pattern.shape)
     gap = compute_gap(problem, u, rng, rtol=min(0.01, 10 * options.tol), in_span=is_full)
@@ -447,7 +447,7 @@ def fold_in(
 
 
 def explain_value(problem: Problem, side: ItemSide, factors: FloatArray, item: int) -> FloatArray:
-    """What each observed cell of a one-user problem adds to that user's value for `item`, (nnz,).
+    """The part of each observed cell of a one-user problem in that user's value for `item`, (nnz,).
 
     At a solution P = sum_j c_j q_j (Q'Q + l1*I)^-1, c = pull + PQ', so the value is a sum over the user's cells.
     """

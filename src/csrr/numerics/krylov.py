@@ -144,7 +144,7 @@ class BlockKrylov:
         return float(np.sqrt(max(np.linalg.eigvalsh(self._gram)[-1], 0.0)))
 
     def count(self, above: float) -> int:
-        """How many Ritz values, each a lower bound on a singular value, exceed `above`."""
+        """The number of Ritz values, each a lower bound on a singular value, that exceed `above`."""
         return int(np.count_nonzero(np.linalg.eigvalsh(self._gram.astype(np.float32)) > above**2))
 
     def find_triplets(self, count: int) -> LowRank:

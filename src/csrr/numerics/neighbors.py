@@ -35,7 +35,7 @@ class CellIndex(NamedTuple):
 
 
 class Likeness(NamedTuple):
-    """How alike two items i (had) and j (scored) are, from y_i.y_j = item_i * item_j * sum of `user` over both's users:
+    """Likeness of items i (had) and j (scored), by y_i.y_j = item_i * item_j * the sum of `user` over users of both:
 
     y_i.y_j / (had_i * scored_j + shrink), or, a `ratio`, y_i.y_j / (had_i + scored_j - y_i.y_j + shrink). `user` is
     (n,), the others (m,).
@@ -240,7 +240,7 @@ def solve_items(start, stop, support, grams, crossed, ks, rhos, lower, x, out): 
 
 
 _GRAM_BYTES = 2**28
-"""How much the Gram blocks that are kept may take; more are made again each time, in parts of a quarter of this."""
+"""The most bytes of Gram matrices that are kept; more are made again each time, in parts of a quarter of this."""
 _LEAST_ITEMS = 256
 
 Support = Int32Array
@@ -300,7 +300,7 @@ class SupportIndex(NamedTuple):
 
 
 class Ridge(NamedTuple):
-    """How many neighbors an item has at most, and rho, the strength of the penalty on their weights."""
+    """The largest number of neighbors of an item, and rho, the strength of the penalty on their weights."""
 
     k: int
     rho: float
@@ -390,7 +390,7 @@ class Regression:
 
     @cached_property
     def by_neighbor(self) -> SupportIndex:
-        """Where the places of the support stand in a csr array of shape (m, m), columns as in S."""
+        """The form of S, csr of shape (m, m)."""
         return SupportIndex.of(self.support, self.pattern.shape[1])
 
 

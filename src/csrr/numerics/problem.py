@@ -48,7 +48,7 @@ class Pattern:
 
     @property
     def nnz(self) -> int:
-        """How many cells are observed."""
+        """The number of observed cells."""
         return len(self.indices)
 
     @cached_property
@@ -72,7 +72,7 @@ class Pattern:
 
     @property
     def order_by_item(self) -> Int32Array:
-        """Where each cell of the transposed pattern stands in this one, (nnz,)."""
+        """The place here of each cell of the transposed pattern, (nnz,)."""
         return self._by_item[1]
 
     def make_matrix(self, values: FloatArray) -> Any:
@@ -136,12 +136,12 @@ class LowRank:
 
     @property
     def width(self) -> int:
-        """How many directions are kept, spare ones included."""
+        """The number of directions that are kept, spare ones included."""
         return len(self.s)
 
     @property
     def rank(self) -> int:
-        """How many singular values are positive."""
+        """The number of positive singular values."""
         return int(np.count_nonzero(self.s))
 
     @property
@@ -215,12 +215,12 @@ class Problem:
 
     @property
     def engine(self) -> Engine:
-        """What computes, for all that has to do with this problem."""
+        """The engine that computes everything about this problem."""
         return self.pattern.engine
 
     @property
     def given(self) -> tuple[FloatArray, ...]:
-        """What is given of the observed cells, (nnz,) each: target and weight, and V's penalty where there is V."""
+        """The data of the observed cells, (nnz,) each: target and weight, and V's penalty where there is V."""
         return (self.target, self.weight) if self.v_penalty is None else (self.target, self.weight, self.v_penalty)
 
     @cached_property

@@ -64,7 +64,7 @@ class Pace:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a search is: U, with spare directions, and what the next step needs to know of the last.
+    """A point of the search: U, with spare directions, and what the next step needs to know of the last one.
 
     `previous`, kept where a step may want it, is the U before and its values on the observed cells, (nnz,). `age` is
     the number of steps since the objective last rose. `by_item` says which side's directions the next step keeps:
@@ -95,7 +95,7 @@ class State:
         return replace(self, low_rank=u.T if self.by_item else u)
 
     def count_room(self, shape: tuple[int, int], cap: int | None) -> int:
-        """How many directions may be added."""
+        """The number of directions that may be added."""
         most = min(shape) if cap is None else min(*shape, cap + count_spare(cap))
         return most - self.low_rank.width
 
@@ -111,7 +111,7 @@ class Ahead:
 
 
 def count_spare(rank: int) -> int:
-    """How many directions to keep beyond the rank."""
+    """The number of directions to keep beyond the rank."""
     return max(8, rank // 10)
 
 
@@ -258,7 +258,7 @@ class Solution:
 
 @dataclass(frozen=True)
 class Options:
-    """When to stop: relative gap `tol`, `max_iter` steps, `time_limit` seconds; `rank_cap` bounds the rank."""
+    """Limits of a solver: relative gap `tol`, `max_iter` steps, `time_limit` seconds; `rank_cap` bounds the rank."""
 
     tol: float = 1e-3
     max_iter: int = 100
@@ -316,7 +316,7 @@ def solve(
 
 
 def improve(problem: Problem, start: LowRank, options: Options) -> LowRank:
-    """What proximal steps lead to within the directions of `start`; no certificate.
+    """The point that proximal steps lead to within the directions of `start`; no certificate.
 
     They end when a step lowers the objective by less than `options.tol` of it, or after `options.max_iter`.
     """
@@ -416,7 +416,7 @@ def _is_too_long(problem: Problem, state: State, trace: Trace) -> bool:
 
 
 def _find_reason(problem: Problem, state: State, trace: Trace, options: Options) -> Status | None:
-    """Why to stop here, if there is a reason other than the gap."""
+    """The reason to stop here, if there is one other than the gap."""
     first, last = trace.history[0], trace.history[-1]
     rounding = 10 * float(np.finfo(problem.target.dtype).eps) * problem.value_at_zero
     if state.is_cut and trace.has_settled(options.tol):
@@ -447,7 +447,7 @@ def _certify(
 
 
 def _distrust(problem: Problem, state: State, gap: float, estimate: float) -> tuple[float, State]:
-    """How many times the certified gap is the estimated one, from now on, and the state to go on from."""
+    """The factor from the estimated gap to the certified one, from now on, and the state to go on from."""
     if state.pace.is_daring(problem):
         # What the estimate does not see may be heavy cells that overshoot from step to step.
         return 1.0, replace(state, pace=state.pace.slow_down(problem))

@@ -272,7 +272,7 @@ def _multiply(pattern: Pattern, values: FloatArray, x: FloatArray) -> FloatArray
 
 
 def _join_ranges(work: Callable[[int, int], tuple[AnyArray, ...]], bounds: Sequence[int]) -> tuple[AnyArray, ...]:
-    """What `work(start, stop)` returns for each consecutive pair of `bounds`, put together in order."""
+    """The results of `work(start, stop)` for consecutive pairs of `bounds`, each array put together in order."""
     wholes: list[AnyArray] = []
     lock = Lock()
 
@@ -290,7 +290,7 @@ def _join_ranges(work: Callable[[int, int], tuple[AnyArray, ...]], bounds: Seque
 
 
 def _map_rows(work: Callable[..., tuple[AnyArray, ...]], problem: Problem, *rows: FloatArray) -> tuple[AnyArray, ...]:
-    """What `work` returns for blocks of users, each array, (n, ...), put together in their order.
+    """The results of `work` for blocks of users, each array, (n, ...), put together in their order.
 
     It is given a block's `indptr`, from 0, and `indices`; target, weight and V's penalty of its cells, any array in
     place of the last without V; and its part of `rows`, (n, ...) each.

@@ -267,6 +267,7 @@ def consider(  # type: ignore[no-untyped-def]
     first,
     stop,
     least,
+    marks,
     users,
     items,
     by_norm,
@@ -281,15 +282,16 @@ def consider(  # type: ignore[no-untyped-def]
     not_a_number,
 ):
     # Puts the items at the places queue[first:stop] into the heap of user i, as far as they are among the best and have
-    # a sum of at least `least`. A score is multiplied stage by stage, as long as its bound, by Cauchy and Schwarz and
-    # with the rounding of 32 bits, is not below the worst kept.
+    # a sum of at least `least`; `marks` says that they may come again. A score is multiplied stage by stage, as long as
+    # its bound, by Cauchy and Schwarz and with the rounding of 32 bits, is not below the worst kept.
     k, slack = scores.shape[1], (users.shape[1] + 16) * 2.0**-23
     for t in range(first, stop):
         p = queue[t]
         j, added = by_norm[p], sums[i, p]
         if added == -np.inf or not added >= least:
             continue
-        sums[i, p] = -np.inf
+        if marks:
+            sums[i, p] = -np.inf
         worst = scores[i, 0] if sizes[i] == k else LOWEST
         error = slack * (lengths[i, 0] * norms[p, 0] + abs(added))
         product, is_open = np.float32(0), True
@@ -378,7 +380,7 @@ def begin_rows(  # type: ignore[no-untyped-def]
             start, stop = (n_sums, n_queued) if turn == 1 else (0, n_sums)
             least = np.float32(highest / 2) if turn == 0 else LOWEST
             consider(
-                *(i, row, queue, start, stop, least, users, items, by_norm, norms, stages, places),
+                *(i, row, queue, start, stop, least, True, users, items, by_norm, norms, stages, places),
                 *(sums, lengths, scores, found, sizes, not_a_number),
             )
 
@@ -426,7 +428,7 @@ def scan_rows(  # type: ignore[no-untyped-def]
                         n_queued += 1
             if n_queued > 0:
                 consider(
-                    *(i, rows[i], queue, 0, n_queued, LOWEST, users, items, by_norm, norms, stages, places),
+                    *(i, rows[i], queue, 0, n_queued, LOWEST, False, users, items, by_norm, norms, stages, places),
                     *(sums, lengths, scores, found, sizes, not_a_number),
                 )
             p = end
