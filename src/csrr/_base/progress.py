@@ -52,7 +52,7 @@ class Line:
         sys.stderr.flush()
 
     def clear(self) -> None:
-        """Leave nothing of the line."""
+        """Remove the line."""
         if self.live:
             self.show("")
 
@@ -92,7 +92,7 @@ def _draw_bar(done: float) -> str:
 
 @contextmanager
 def follow_steps(callback: Callback | None, *, verbose: bool, aim: float | None = None) -> Iterator[Callback | None]:
-    """Give what a fit is to tell its steps to: `callback`, and with `verbose` a `Line` too."""
+    """Give the function that a fit calls with each step: `callback`; with `verbose` one that shows the step, too."""
     if not verbose:
         yield callback
         return
