@@ -300,7 +300,7 @@ class CSRRBase(Recommender):
         if choose:
             return self.fit(log, callback=callback, user_costs=user_costs, item_costs=item_costs)
         # The settings that were chosen stay; parameters may have changed.
-        order, _ = resolve_order(self, self.chosen_.order.kind, self.chosen_.order)
+        order, _ = resolve_order(self, self.chosen_.order.kind if self.uses_order else "ignore", self.chosen_.order)
         space, settings = find_search_space(self, order.kind), self.chosen_.settings
         settings = space.given._replace(**{name: getattr(settings, name) for name in space.open})
         with self._in_fit():
