@@ -242,7 +242,7 @@ def _evaluate(model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], 
     import csrr
 
     names = {"threads": "threads", "threshold": "threshold", "miss_weight": "positive_cost", "metrics": "metrics"}
-    chosen = {names[name]: value for name, value in opts.select_given(options, names).items() if value != ()}
+    chosen = {names[name]: value for name, value in opts.select_given(options, names).items()}
     rules: Any = opts.read_rule_options(options, model.items_)
     return csrr.evaluate(model, train, test, at=at, rules=rules, by=options["by"], **chosen)
 

@@ -19,9 +19,9 @@ from csrr.model_parameters import Rank, Seed, Threads
 from csrr.models.base import Recommender
 from csrr.models.estimator import join_events, place_rows_by_id
 from csrr.models.foldin import FoldedFactors
-from csrr.models.scaling import resolve_rank
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.search_space import USUAL_RANKS, Range
+from csrr.models.settings import resolve_rank
 from csrr.models.store import ModelState, factors
 from csrr.numerics.bpr import Rates, fold_in, run_epoch
 from csrr.numerics.factored import Factors

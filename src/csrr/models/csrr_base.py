@@ -29,7 +29,6 @@ from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.order import ORDER_PARTS, FadedScores, OrderFacts, OrderSettings, fit_faded
 from csrr.models.order_search import ORDER_COLUMNS
 from csrr.models.recommend import Unknown, name_items
-from csrr.models.scaling import RULE, Settings
 from csrr.models.schema import (
     FLOATS,
     WHOLE,
@@ -43,6 +42,7 @@ from csrr.models.schema import (
 from csrr.models.scorer import explain_score
 from csrr.models.search import COST_COLUMN, TRIAL_COLUMNS
 from csrr.models.search_space import LOW_RANK_WALK, Range
+from csrr.models.settings import RULE, Settings
 from csrr.models.similar import SimilarItemsOptions, find_similar, mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
 from csrr.noise.scores import STRONG, LeaveOneOut

@@ -14,7 +14,7 @@ from csrr._base.threads import TimeUpError, run_ranges
 from csrr.models.build_problem import ClickProblem, find_genuine, is_balanced, leave_out_own
 from csrr.models.fitted_problem import make_click_weights
 from csrr.models.held_out import LIST_LENGTH
-from csrr.models.scaling import Settings
+from csrr.models.settings import Settings
 from csrr.numerics.factored import Factors
 from csrr.numerics.krylov import LowRankPlusSparse, compute_partial_svd
 from csrr.numerics.neighbors import Factored, Regression, Ridge
