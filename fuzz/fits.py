@@ -104,8 +104,12 @@ def _make_log(X: Any, times: list[int] | None, *, is_ordered: bool) -> csrr.Log:
 
 
 def draw_matrix(rng: np.random.Generator) -> Any:
-    """A small matrix, (n, m), of a random kind: sparse to full, in blocks, with odd weights."""
+    """A small matrix, (n, m), of a random kind: sparse to full, in blocks, with odd weights.
+
+    Now and then there are users enough for a search over what is "auto".
+    """
     n, m = (int(k) for k in rng.integers(1, rng.choice([3, 8, 20, 40]), 2))
+    n = int(rng.integers(150, 260)) if rng.random() < 0.03 else n
     kind = rng.integers(6)
     X = rng.random((n, m)) < rng.choice([0.05, 0.3, 0.6, 1.0])
     if kind == 0:

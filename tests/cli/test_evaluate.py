@@ -238,6 +238,7 @@ def test_times_of_loading_are_told(tmp_path):
         (("--rolling", "--ratio", 0.5), "--ratio and --rolling do not go together"),
         (("--rolling", "--test", "other.csv"), "--test and --rolling do not go together"),
         (("--every", "30d"), "--every goes with --rolling"),
+        (("--fold-in",), "--fold-in goes with --rolling"),
         (("--rolling", "--every", "soon"), "--every='soon'"),
         (("--rolling", "--at", "1900-01-01"), "--at=-2208988800: it must lie within"),
         (("--rolling", "--plot", "a.svg", "--model", "ease", "--model", "pop-rank"), "--plot draws one model"),

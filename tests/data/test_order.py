@@ -90,6 +90,15 @@ def test_a_log_without_order_says_how_to_give_one():
             call()
 
 
+def test_every_reader_takes_a_declared_order(tmp_path):
+    table = {"user": [1, 1, 1], "item": [9, 7, 8]}
+    (tmp_path / "log.csv").write_text("user,item\n1,9\n1,7\n1,8\n")
+    for log in (csrr.Log.from_table(table, ordered=True), csrr.read(tmp_path / "log.csv", ordered=True)):
+        assert log.find_ages().tolist() == [1, 0, 2]
+    with pytest.raises(csrr.ParameterError, match="it must be True or False"):
+        csrr.Log.from_table(table, ordered="yes")
+
+
 def test_order_and_its_absence_make_logs_differ():
     rows = [(1, 2), (1, 3)]
     assert read(rows, ordered=True) == read([(1, 2), (1, 2), (1, 3)], ordered=True)

@@ -61,6 +61,31 @@ def test_planted_drift_ages_a_fit_and_still_tastes_do_not(found):
     assert abs(calm.ages[-1].change) < 0.1 * calm.ages[-1].fresh
 
 
+def test_fits_that_are_asked_with_fresh_histories_age_less():
+    log = csrr.synthetic(300, 80, rank=4, events_per_user=20, order=0.9, decay=0.2, seed=3).log
+    stale, fresh = (
+        csrr.evaluate_rolling("markov-chain", log, every="40d", fold_in=fold_in) for fold_in in (False, True)
+    )
+    # New fits are the same, and old ones lose what came last only where they are not told.
+    assert [each.fresh for each in stale.ages] == [each.fresh for each in fresh.ages]
+    for old, told in zip(stale.ages, fresh.ages, strict=True):
+        assert old.change < 3 * min(told.change, -0.01)
+    cuts = [each.start for each in fresh.windows if each.age == 0]
+    model = csrr.MarkovChain().fit(log.select(log.times < cuts[0]))
+    window = log.select((log.times >= cuts[1]) & (log.times < cuts[2]))
+    before = log.select(log.times < cuts[1])
+    hits = []
+    for user in np.unique(window.user_rows):
+        mine = before.select(before.user_rows == user)
+        history = before.items.ids[mine.item_rows[mine.find_order()]].tolist()
+        listed = set(model.recommend_for(history, k=10).items[0].tolist())
+        chosen = window.item_rows[window.user_rows == user].tolist()
+        hits.append(len(listed & set(chosen)) / len(chosen))
+    recall = csrr.evaluate_rolling(csrr.MarkovChain(), log, every="40d", fold_in=True, metric="recall@10").windows[1]
+    assert (recall.age, recall.n_users) == (1, len(hits))
+    assert recall.mean == pytest.approx(np.mean(hits))
+
+
 def test_tables_text_and_picture(found, tmp_path):
     assert len(found.to_frame()) == 21
     assert "on 6 windows of 30 days from 2024-" in repr(found)

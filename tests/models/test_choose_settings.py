@@ -13,8 +13,8 @@ from csrr.data.synthetic import synthetic
 from csrr.models import auto, held_out
 from csrr.models.fitted_problem import Neighborhood
 from csrr.models.held_out import LEAST_USERS, hold_out
-from csrr.models.scaling import RULE
 from csrr.models.search import Search
+from csrr.models.settings import RULE
 
 
 @pytest.fixture(scope="module")

@@ -110,3 +110,11 @@ def test_no_gap_below_zero_however_small_the_penalty_of_v(kind, l2):
             with pytest.raises(csrr.ParameterError, match=r'beyond float32; .* or dtype="float64"'):
                 kind(l1=l1, **params).fit(draw_pattern(seed))
             assert kind(l1=l1, dtype="float64", **params).fit(draw_pattern(seed)).certificate_.gap >= 0
+
+
+@pytest.mark.parametrize("order", ["ignore", "auto"])
+def test_what_is_left_open_is_chosen_beside_the_smallest_strength(order):
+    log = csrr.synthetic(200, 60, events_per_user=10, order=0.5, seed=1).log
+    model = csrr.CSRR(l1=5e-324, order=order, max_iter=5).fit(log)
+    assert model.l1_ == 5e-324
+    assert np.isfinite(model.score_rows(np.arange(200))).all()

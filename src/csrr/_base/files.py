@@ -27,18 +27,18 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     A link is followed. The new file has the permissions of the one it replaces. What is no file, such as a pipe, is
     written to at the end. Parts that a killed process left of the same file are removed.
     """
-    with _told_of(path):
-        mode = _mode_of(Path(path))
+    with _name_in_errors(path):
+        mode = _find_mode(Path(path))
     if mode is not None and not stat.S_ISREG(mode):
-        with _told_of(path):
+        with _name_in_errors(path):
             yield from _write_through(Path(path))
         return
     target = Path(os.path.realpath(path))
-    with _told_of(path):
+    with _name_in_errors(path):
         _sweep(target)
         part, handle = _open_part(target, 0o666 if mode is None else stat.S_IMODE(mode))
     try:
-        with _told_of(path, part), os.fdopen(handle, "w+b") as file:
+        with _name_in_errors(path, part), os.fdopen(handle, "w+b") as file:
             yield file
             file.flush()
             if mode is not None and hasattr(os, "fchmod"):  # what the umask took
@@ -47,7 +47,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             if os.name == "posix":
                 # Still locked, so that nobody sweeps it; elsewhere what is open cannot be moved.
                 os.replace(part, target)
-        with _told_of(path, part):
+        with _name_in_errors(path, part):
             if os.name != "posix":
                 os.replace(part, target)
         _sync_folder(target.parent)
@@ -72,7 +72,7 @@ def try_lock(path: str | os.PathLike[str]) -> Iterator[bool]:
     The file stays, empty: to remove it would let one process lock the old file and another a new one.
     """
     with Path(path).open("ab") as file:
-        with _told_of(path):
+        with _name_in_errors(path):
             is_free = _lock(file.fileno())
         yield is_free
 
@@ -161,7 +161,7 @@ def _write_through(target: Path) -> Iterator[BinaryIO]:
         file.write(kept.getbuffer())
 
 
-def _mode_of(target: Path) -> int | None:
+def _find_mode(target: Path) -> int | None:
     """Return type and permissions of what is there; None for nothing, an error for a folder or links in a circle."""
     try:
         mode = target.stat().st_mode
@@ -183,7 +183,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _told_of(path: str | os.PathLike[str], part: Path | None = None) -> Iterator[None]:
+def _name_in_errors(path: str | os.PathLike[str], part: Path | None = None) -> Iterator[None]:
     """Name the file that the caller knows, not its part, in an error about it."""
     try:
         yield

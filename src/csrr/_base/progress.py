@@ -52,7 +52,7 @@ class Line:
         sys.stderr.flush()
 
     def clear(self) -> None:
-        """Leave nothing of the line."""
+        """Remove the line."""
         if self.live:
             self.show("")
 
@@ -88,22 +88,6 @@ def _draw_bar(done: float) -> str:
     with console.capture() as drawn:
         console.print(ProgressBar(total=1.0, completed=done, width=_BAR_WIDTH), end="")
     return "  " + drawn.get().strip("\r\n")
-
-
-@contextmanager
-def follow_steps(callback: Callback | None, *, verbose: bool, aim: float | None = None) -> Iterator[Callback | None]:
-    """Give what a fit is to tell its steps to: `callback`, and with `verbose` a `Line` too."""
-    if not verbose:
-        yield callback
-        return
-    with show_live_line(aim, every=1.0) as line:
-
-        def tell(step: Any) -> None:
-            line.step(step)
-            if callback is not None:
-                callback(step)
-
-        yield tell
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Numbers as a reader likes them: few digits, a real minus sign, a dash for what is not known."""
+"""Text for people: safe to print, cut to a width, tables as HTML, and numbers in few digits."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def _blas() -> list[LibController]:
 
 
 class _Pool:
-    """Threads that call what they are handed.
+    """Threads that call the functions put into `tasks`.
 
     It has no lock that a thread could die with: `SimpleQueue` is compiled, and no signal comes between taking and
     releasing its own. (Of `concurrent.futures`, a Ctrl-C between two instructions can leave a lock behind that its

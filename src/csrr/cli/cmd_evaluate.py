@@ -14,6 +14,7 @@ from csrr.cli.errors import load_model, suggest_near
 from csrr.cli.help import Command
 from csrr.cli.output import print_json, say, say_warnings
 from csrr.parameters import list_defaults
+from csrr.registry import MODELS
 
 if TYPE_CHECKING:
     import csrr
@@ -42,6 +43,7 @@ SHARED = ("seed", "threads")
 @click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
 @click.option("--rolling", is_flag=True, help="Fit until one time after another, and test on all that comes after.")
 @click.option("--every", metavar="DAYS", help="With --rolling: the time from one fit to the next, such as 30d or 12h.")
+@click.option("--fold-in", is_flag=True, help="With --rolling: older fits see the histories until the window.")
 @click.option("--plot", type=opts.PLOT_FILE, help="With --rolling: draw it, .svg or .html.")
 @click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="What to measure; may be repeated.")
@@ -150,6 +152,7 @@ def _roll(models: list[Any], log: str, options: dict[str, Any], *, as_json: bool
         line.show(f"reading {log}")
         events, every, threads = opts.read_log(log, options), options["every"], options["threads"]
         given = {"every": every, "first": opts.as_time(options["at"]), "metric": metric, "threads": threads}
+        given |= {"fold_in": options["fold_in"]}
         for model in models:
             line.show(f"fitting {type(model).__name__}")
             found.append(csrr.evaluate_rolling(model, events, callback=line.show, **given))
@@ -171,15 +174,16 @@ def _check_rolling(files: list[str], models: tuple[str, ...], test: str | None, 
         raise click.UsageError(f"{given[0]} and --rolling do not go together")
     if options["rolling"] and options["plot"] is not None and len(models) > 1:
         raise click.UsageError("--plot draws one model; name one")
-    if not options["rolling"] and (wrong := [name for name in ("every", "plot") if options[name] is not None]):
-        raise click.UsageError(f"--{wrong[0]} goes with --rolling")
+    wrong = [name for name in ("every", "plot", "fold_in") if options[name] not in (None, False)]
+    if wrong and not options["rolling"]:
+        raise click.UsageError(f"--{wrong[0].replace('_', '-')} goes with --rolling")
 
 
 def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
     """Return the one model in a file, or new models of the kinds that are named (none: CSRR)."""
     import csrr
 
-    kinds = [opts.find_kind(name) for name in names] or [csrr.CSRR]
+    kinds = [MODELS.find(name) for name in names] or [csrr.CSRR]
     if kinds[0] is None:
         return [_load(Path(names[0]))]
     if len(kinds) == 1:
@@ -239,7 +243,7 @@ def _evaluate(model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], 
     import csrr
 
     names = {"threads": "threads", "threshold": "threshold", "miss_weight": "positive_cost", "metrics": "metrics"}
-    chosen = {names[name]: value for name, value in opts.select_given(options, names).items() if value != ()}
+    chosen = {names[name]: value for name, value in opts.select_given(options, names).items()}
     rules: Any = opts.read_rule_options(options, model.items_)
     return csrr.evaluate(model, train, test, at=at, rules=rules, by=options["by"], **chosen)
 
@@ -257,12 +261,12 @@ def _compare(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | Non
 def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, Any]) -> None:
     from csrr.ranking.metrics import list_metrics
 
-    files = [name for name in models if opts.find_kind(name) is None]
+    files = [name for name in models if MODELS.find(name) is None]
     if files and len(models) > 1:
         raise click.UsageError(
             f"--model {files[0]}: of several models each must be a kind to fit: {', '.join(opts.KINDS)}"
         )
-    kinds = [opts.find_kind(name) for name in models]
+    kinds = [MODELS.find(name) for name in models]
     if len(set(kinds)) < len(kinds):
         raise click.UsageError("--model names the same kind twice")
     opts.check_split(options, *(["--model"] if files else []), *(["--test"] if test is not None else []))

@@ -67,7 +67,6 @@ COLUMN_OPTIONS = (
         "--weight",
         "weights",
         multiple=True,
-        callback=lambda context, option, texts: texts or None,
         metavar="TYPE=NUMBER",
         help="The weight of an event type; repeated for each, 0 to leave one out.",
     ),
@@ -96,7 +95,6 @@ LOG_OPTIONS = (
     _log_option(
         "--missing",
         multiple=True,
-        callback=lambda context, option, texts: texts or None,
         metavar="TEXT",
         help="A text that stands for a missing id, in place of NULL, nan, NA and the like; may be repeated.",
     ),
@@ -231,7 +229,7 @@ def add_options(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorat
 
 def select_given(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Return those options that were given: the library knows the defaults of the others."""
-    return {name: options[name] for name in names if options[name] is not None}
+    return {name: options[name] for name in names if options[name] not in (None, ())}
 
 
 def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
@@ -260,9 +258,9 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
 
 def spell_log_options(options: Mapping[str, Any]) -> list[str]:
     """Return the words of those options of reading that were given, as they stand on the command line."""
-    words: list[str] = []
+    words, given = list[str](), select_given(options, LOG_NAMES)
     for param in click.get_current_context().command.params:
-        value = options[param.name] if param.name in LOG_NAMES else None
+        value = given.get(param.name or "")
         if isinstance(value, bool) and getattr(param, "is_flag", False):
             words.append(param.opts[-1] if value else param.secondary_opts[-1])
         elif value is not None:
@@ -296,19 +294,13 @@ def list_kinds() -> dict[str, type[csrr.Recommender]]:
     return {spell(name): kind for name, kind in MODELS.items()}
 
 
-def find_kind(text: str) -> type[csrr.Recommender] | None:
-    """Return the model of that name, in any case, with or without hyphens, or None."""
-    bare = _strip_name(text)
-    return next((kind for name, kind in list_kinds().items() if _strip_name(name) == bare), None)
-
-
 def complete_kind(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
     """Return the names of models that begin so, for the shell."""
     return [name for name in KINDS if name.startswith(text)]
 
 
 def _read_kind(context: click.Context, option: click.Parameter, text: str) -> type[csrr.Recommender]:
-    kind = find_kind(text)
+    kind: type[csrr.Recommender] | None = MODELS.find(text)
     if kind is None:
         raise click.UsageError(f"--model {text}: there is no such model{explain_no_kind(text)}", context)
     return kind
@@ -328,10 +320,6 @@ kind_option = click.option(
 def explain_no_kind(text: str) -> str:
     """Return what to say of a word that names no model."""
     return suggest_near(text.lower(), list_kinds()) or f"; there are {', '.join(list_kinds())}"
-
-
-def _strip_name(name: str) -> str:
-    return re.sub("[-_]", "", name).lower()
 
 
 def make_model(

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 CANONICAL_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
 
-Kind = Literal["number", "whole", "flag", "date", "category", "categories"]
-KINDS: tuple[Kind, ...] = ("number", "whole", "flag", "date", "category", "categories")
+ColumnKind = Literal["number", "whole", "flag", "date", "category", "categories"]
+KINDS: tuple[ColumnKind, ...] = ("number", "whole", "flag", "date", "category", "categories")
 """Numbers, whole numbers, true or false, times; one text for an item, several texts for an item."""
 
 NO_DATE = np.datetime64("NaT", "s")
@@ -101,7 +101,7 @@ class Categories(NamedTuple):
 class ItemColumn(NamedTuple):
     """A column: its kind, and an array of shape (n,) or, for texts, their categories."""
 
-    kind: Kind
+    kind: ColumnKind
     values: Any
 
     @property

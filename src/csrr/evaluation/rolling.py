@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -234,14 +235,16 @@ def evaluate_rolling(
     every: float | str | timedelta | None = None,
     first: float | str | date | None = None,
     metric: str = "ndcg@10",
+    fold_in: bool = False,
     threads: int | None = None,
     callback: Callable[[str], object] | None = None,
 ) -> Rolling:
     """Evaluate how a model ages: fit it until a time, judge it on the windows after, move on by a window, fit again.
 
     Each window is judged by a new fit and by all older ones, for the same users: those with events in it. Lists leave
-    out all that a user had before the window. Older fits don't know users and items that came after them, and answer as
-    they were fitted; users that they don't know get what was popular.
+    out all that a user had before the window. Older fits don't know items that came after them. They answer as they
+    were fitted, or, with `fold_in`, by the histories until the window, as a service that folds in does; users without a
+    history get what was popular.
 
     Parameters
     ----------
@@ -257,6 +260,8 @@ def evaluate_rolling(
         The first cut: a number, a date or a string like 2000-12-31; None: the time before which half of the events lie.
     metric
         What to measure: a metric of lists at a length, or "full_mrr" or "auc".
+    fold_in
+        Whether older fits are asked with the histories until the window, in place of those that they were fitted to.
     threads
         Number of threads; 0 for all cores.
     callback
@@ -301,7 +306,9 @@ def evaluate_rolling(
             callback(f"fit {fitted + 1} of {len(cuts) - 1}, until {format_cuts(cuts)[fitted]}")
         new = copy_model(own).fit(cut_at(events, cuts[fitted])[0])
         for window in range(fitted, len(cuts) - 1):
-            found = _measure_window(new, events, cuts[window], cuts[window + 1], name, k, threads)
+            ends = float(cuts[window]), float(cuts[window + 1])
+            folds = fold_in and window > fitted
+            found = _measure_window(new, events, ends, name, k, folds=folds, threads=threads)
             if found is not None:
                 values[fitted, window] = found
     if not values:
@@ -335,13 +342,18 @@ def _find_cuts(log: Log, every: Any, first: Any) -> Float64Array:
 
 
 def _measure_window(
-    model: Recommender, log: Log, start: float, end: float, name: str, k: int, threads: int | None
+    model: Recommender, log: Log, ends: tuple[float, float], name: str, k: int, *, folds: bool, threads: int | None
 ) -> tuple[Int64Array, Float64Array] | None:
     """Return the rows of the users with events in a window, and the metric for them; None without such users."""
+    start, end = ends
     if log.times is None or not ((log.times >= start) & (log.times < end)).any():
         return None
     before, after = cut_at(log, start)
     assert after.times is not None
+    if folds:
+        folded: Any = model.fold_in(before)
+        model = copy(model)
+        model.seen_, model.score_rows = before.to_csr(), folded.score_rows  # type: ignore[method-assign]
     try:
         found = evaluate(model, before, after.select(after.times < end), at=k, metrics=[name], threads=threads)
     except DataError:

@@ -17,8 +17,8 @@ from csrr.models.build_problem import build_problem, find_genuine_events
 from csrr.models.held_out import LEAST_USERS, LIST_LENGTH, hold_out, resolve_way
 from csrr.models.order import IGNORE, OrderSettings, knows_order, list_sequences
 from csrr.models.order_search import FIRST_DECAY, NEXT_RULE, ORDER_COLUMNS, OrderSearch, Point, cut_last
-from csrr.models.scaling import RULE, Settings
 from csrr.models.search import TRIAL_COLUMNS, Search, SearchSpace, compute_error
+from csrr.models.settings import RULE, Settings
 from csrr.results.table import ResultTable, format_text_table
 
 if TYPE_CHECKING:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from csrr._base.arrays import FloatArray
+from csrr._base.arrays import AnyArray, FloatArray
 from csrr._base.threads import seconds_left
 from csrr.data.log import Log
 from csrr.model_parameters import UserScaling
 from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing
-from csrr.models.scaling import RULE, Scaling, Settings, compute_noise_level, compute_target_norm, count_clicks
+from csrr.models.settings import RULE, Settings
 from csrr.noise.scores import STRONG, LeaveOneOut, score_noise
 from csrr.numerics.factored import Factors, ItemSide
+from csrr.numerics.krylov import LowRankPlusSparse, estimate_spectral_norm
 from csrr.numerics.neighbors import Regression, find_nearest
 from csrr.numerics.problem import Loss, LowRank, Pattern, Problem, build
 from csrr.numerics.solver import Options, guess_low_rank, solve
@@ -26,6 +27,52 @@ from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
     from csrr.models.csrr_base import CSRRBase
+
+
+def count_clicks(clicks: Any, amounts: FloatArray | None = None) -> AnyArray:
+    """Return the number of clicks of each user of a pattern or csr, at least 1, or the sum of their `amounts`: (n,)."""
+    sums = None if amounts is None else np.concatenate([[0.0], np.cumsum(amounts, dtype=np.float64)])
+    counts: AnyArray = np.maximum(np.diff(clicks.indptr if sums is None else sums[clicks.indptr]), 1)
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The factors on clicks by user and by item, D_u^-a and D_i^-b, (n,) and (m,)."""
+
+    user: FloatArray
+    item: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        pattern: Pattern,
+        user_power: float,
+        item_power: float,
+        dtype: Any = np.float32,
+        amounts: FloatArray | None = None,
+    ) -> Scaling:
+        users = count_clicks(pattern, amounts)
+        items = np.maximum(np.bincount(pattern.indices, amounts, pattern.shape[1]), 1)
+        return cls((users ** -float(user_power)).astype(dtype), (items ** -float(item_power)).astype(dtype))
+
+    def make_targets(self, pattern: Pattern) -> FloatArray:
+        """Return the scaled targets in (0, 1], (nnz,)."""
+        return pattern.engine.scale_cells(pattern, pattern.engine.put(pattern, self.user), self.item)
+
+
+def compute_target_norm(pattern: Pattern, targets: FloatArray, seed: int) -> float:
+    """Return ||T||_2, rounded up: times alpha, it is an l1 at which U is 0."""
+    zero = LowRank.zero(pattern, targets.dtype.type)
+    operator = LowRankPlusSparse(zero, pattern, targets)
+    norm = estimate_spectral_norm(operator, np.random.default_rng(seed), dtype=targets.dtype.type)[0]
+    return norm * (1 + 100 * float(np.finfo(targets.dtype).eps))
+
+
+def compute_noise_level(pattern: Pattern, targets: FloatArray, seed: int) -> float:
+    """Return ||T o random signs||_2: the norm that the same clicks would have if they were noise."""
+    signs = np.random.default_rng(seed).integers(0, 2, len(targets)).astype(targets.dtype) * 2 - 1
+    return compute_target_norm(pattern, targets * pattern.engine.put_cells(pattern, signs), seed)
 
 
 class ProblemSpec(NamedTuple):

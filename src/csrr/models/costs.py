@@ -18,7 +18,7 @@ from csrr.data.ids import IdMap
 from csrr.data.log import Log
 from csrr.model_parameters import LEAST_COST as LEAST
 from csrr.model_parameters import MOST_COST as MOST
-from csrr.models.scaling import RULE
+from csrr.models.settings import RULE
 from csrr.numerics.problem import Pattern
 from csrr.parameters import Number, ParameterError
 

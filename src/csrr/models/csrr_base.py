@@ -15,7 +15,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import BoolArray, Float32Array, FloatArray, Int32Array, Rows
-from csrr._base.progress import follow_steps
 from csrr._base.threads import TimeUpError, cut_off, limit_time, n_threads, seconds_left, use_threads
 from csrr.data.ids import Id, IdMap
 from csrr.data.log import Log
@@ -23,13 +22,20 @@ from csrr.models.auto import Chosen, choose_settings, find_search_space, resolve
 from csrr.models.base import Recommender
 from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
 from csrr.models.costs import Costs, CostSpec, Weighing
-from csrr.models.estimator import ask_one_state, join_events, place_rows_by_id, uses_times, uses_weights, weigh
+from csrr.models.estimator import (
+    ask_one_state,
+    follow_steps,
+    join_events,
+    place_rows_by_id,
+    uses_times,
+    uses_weights,
+    weigh,
+)
 from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, refold_users
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.order import ORDER_PARTS, FadedScores, OrderFacts, OrderSettings, fit_faded
 from csrr.models.order_search import ORDER_COLUMNS
 from csrr.models.recommend import Unknown, name_items
-from csrr.models.scaling import RULE, Settings
 from csrr.models.schema import (
     FLOATS,
     WHOLE,
@@ -43,6 +49,7 @@ from csrr.models.schema import (
 from csrr.models.scorer import explain_score
 from csrr.models.search import COST_COLUMN, TRIAL_COLUMNS
 from csrr.models.search_space import LOW_RANK_WALK, Range
+from csrr.models.settings import RULE, Settings
 from csrr.models.similar import SimilarItemsOptions, find_similar, mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
 from csrr.noise.scores import STRONG, LeaveOneOut
@@ -300,7 +307,8 @@ class CSRRBase(Recommender):
         if choose:
             return self.fit(log, callback=callback, user_costs=user_costs, item_costs=item_costs)
         # The settings that were chosen stay; parameters may have changed.
-        order, _ = resolve_order(self, self.chosen_.order.kind, self.chosen_.order)
+        kind = self.chosen_.order.kind if self.order == "auto" else self.order
+        order, _ = resolve_order(self, kind, self.chosen_.order)
         space, settings = find_search_space(self, order.kind), self.chosen_.settings
         settings = space.given._replace(**{name: getattr(settings, name) for name in space.open})
         with self._in_fit():
@@ -312,6 +320,12 @@ class CSRRBase(Recommender):
                 start = self.fitted_.make_start(problem, users, items)
             chosen = replace(self.chosen_, settings=settings, order=order)
             return self._solve_all(log, problem, start, chosen, callback)
+
+    @property
+    def uses_order(self) -> bool:
+        """Whether histories are in order, newest last: by the parameter and, once fitted, by what "auto" came to."""
+        chosen = getattr(self, "chosen_", None)
+        return self.order != "ignore" and (chosen is None or chosen.order.kind != "ignore")
 
     @property
     def is_paper_form(self) -> bool:
@@ -370,6 +384,7 @@ class CSRRBase(Recommender):
         )
         bounds = {"is_bounded": self._is_bounded(spec), "always_has_v": self.reg_sparse == "auto"}
         self.remember(log)
+        self.seen_ages_ = log.find_ages() if self.order != "ignore" and log.is_ordered else None
         fitted, self.specific_ = FittedProblem.of(built, self.seen_, spec, factors, neighborhood, **bounds)
         self._take(fitted, faded)
         self.chosen_ = replace(chosen, n_now=len(log))
@@ -614,10 +629,6 @@ class CSRRBase(Recommender):
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         if self._faded is not None:
             return self._faded.fold(self, users, seen)
-        if self.uses_order:
-            # Their values are places in the order, which was not found to help.
-            usual = 1.0 if self.history_weight is None else self.history_weight
-            seen = sparse.csr_array((np.full_like(seen.data, usual), seen.indices, seen.indptr), shape=seen.shape)
         with use_threads(self.threads or n_threads(), blas=1):
             factors, specific = self.fitted_.fold_histories(seen)
         nearby = self.fitted_.neighborhood

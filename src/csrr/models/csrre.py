@@ -9,8 +9,8 @@ import numpy as np
 from csrr import model_parameters as shared
 from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
-from csrr.models.scaling import resolve_rank
 from csrr.models.search_space import Range, Ranks
+from csrr.models.settings import resolve_rank
 from csrr.numerics.algorithm2 import algorithm2, guess_nonnegative, take_nonnegative_part
 from csrr.numerics.factored import Factors, pick_lower, solve_factored, widen
 from csrr.numerics.problem import Problem

@@ -11,11 +11,20 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, FloatArray, Rows
-from csrr.models.build_problem import ClickProblem, ProblemSpec, is_balanced, leave_out_own, make_targets
+from csrr.models.build_problem import (
+    ClickProblem,
+    ProblemSpec,
+    Scaling,
+    count_clicks,
+    is_balanced,
+    leave_out_own,
+    make_targets,
+)
 from csrr.models.costs import ClickCosts, Costs
 from csrr.models.order import IN_NO_ORDER, OrderFacts
-from csrr.models.scaling import Scaling, Settings, count_clicks, solve_penalized
 from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
+from csrr.models.scorer import solve_penalized
+from csrr.models.settings import Settings
 from csrr.models.store import ModelState, factors
 from csrr.noise.scores import LeaveOneOut
 from csrr.noise.tastes import Tastes

@@ -14,7 +14,6 @@ from csrr._base.arrays import Float32Array, Float64Array, FloatArray, Int32Array
 from csrr.data.errors import DataError
 from csrr.data.log import Log
 from csrr.models.foldin import FoldedFactors
-from csrr.models.scaling import Settings
 from csrr.models.schema import (
     FLOATS,
     Arrays,
@@ -25,6 +24,7 @@ from csrr.models.schema import (
     sparse_arrays,
     sparse_from,
 )
+from csrr.models.settings import Settings
 from csrr.numerics.transitions import NextItems, Sequences, fade_histories
 from csrr.parameters import Number
 from csrr.ranking.topk import Products, multiply_pairs

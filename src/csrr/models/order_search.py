@@ -14,8 +14,8 @@ from csrr.data.log import Log
 from csrr.models.fitted_problem import Neighborhood
 from csrr.models.held_out import LEAST_EVENTS, LEAST_USERS, LIST_LENGTH
 from csrr.models.order import IGNORE, FadedScores, OrderSettings, divide_rare, fade_scores, list_sequences, make_taste
-from csrr.models.scaling import Settings
 from csrr.models.search import LEAST_GAIN, LIKELY, NEIGHBORS, SettingsTrial, compute_error
+from csrr.models.settings import Settings
 from csrr.numerics.factored import Factors
 from csrr.numerics.transitions import NextItems, Sequences, Taste, rank_next
 

@@ -11,11 +11,11 @@ import numpy as np
 from csrr._base.threads import use_threads
 from csrr.data.log import Log
 from csrr.models.auto import Chosen, choose_settings
-from csrr.models.build_problem import ClickProblem, build_problem
+from csrr.models.build_problem import ClickProblem, build_problem, compute_target_norm
 from csrr.models.csrr import CSRR
 from csrr.models.csrr_base import Fit
 from csrr.models.estimator import weigh
-from csrr.models.scaling import RULE, compute_target_norm
+from csrr.models.settings import RULE
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.solver import Options, Solution, solve_path
 from csrr.parameters import ParameterError

@@ -15,7 +15,7 @@ from scipy import sparse
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
 from csrr.data.errors import NoHistoryWarning, UnknownIdError, UnknownIdWarning, show_value, warn_caller
 from csrr.data.ids import IdMap, convert_ids
-from csrr.data.items import Categories, ItemTable, Kind
+from csrr.data.items import Categories, ColumnKind, ItemTable
 from csrr.data.log import Log
 from csrr.data.matrix import check_sparse
 from csrr.parameters import ParameterError, check_number, check_whole, refuse_names
@@ -590,7 +590,7 @@ def check_k(k: int) -> int:
 
 
 _TEXT = pa.string()
-_COLUMN_TYPES: dict[Kind, pa.DataType] = {
+_COLUMN_TYPES: dict[ColumnKind, pa.DataType] = {
     "number": pa.float64(),
     "whole": pa.int64(),
     "flag": pa.bool_(),

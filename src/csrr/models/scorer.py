@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import Float32Array, Float64Array, Rows
+from csrr._base.arrays import AnyArray, Float32Array, Float64Array, Rows
 from csrr.data.errors import DataWarning, warn_caller
 from csrr.data.ids import Id
 from csrr.data.log import Log, as_log
@@ -514,6 +514,17 @@ def explain_score(
     title = None if titles is None else titles[0] or None
     ages = None if ages is None else ages[order]
     return Explanation(*named, amounts[order].astype(np.float32), user, item, score, parts, title, ages)
+
+
+def solve_penalized(system: AnyArray, right: AnyArray) -> AnyArray:
+    """Return the solution, (d,), of a system F'F + l1*I, (d, d); ParameterError where l1 is lost beside F'F."""
+    try:
+        return np.linalg.solve(system, right)
+    except np.linalg.LinAlgError:
+        raise ParameterError(
+            "the factors are so large that their penalty is lost beside them, and nothing can be explained by them;"
+            " fit with a larger strength"
+        ) from None
 
 
 def _find_prices(model: Scorer, miss: float | None, false_alarm: float | None) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from csrr._base.threads import TimeUpError, run_ranges
 from csrr.models.build_problem import ClickProblem, find_genuine, is_balanced, leave_out_own
 from csrr.models.fitted_problem import make_click_weights
 from csrr.models.held_out import LIST_LENGTH
-from csrr.models.scaling import Settings
+from csrr.models.settings import Settings
 from csrr.numerics.factored import Factors
 from csrr.numerics.krylov import LowRankPlusSparse, compute_partial_svd
 from csrr.numerics.neighbors import Factored, Regression, Ridge
@@ -380,8 +380,9 @@ class Search:
         problem, max_rank = built.balance(), point.max_rank
         if self._svd is None or _falls_short(*self._svd, max_rank, problem.l1):
             operator = LowRankPlusSparse(LowRank.zero(problem.pattern), problem.pattern, problem.target)
-            weakest = min(STRENGTHS[0], point.strength) if "strength" in self.space else point.strength
-            above = weakest * problem.l1 / point.strength
+            # A given strength next to 0 may be 0 in noise levels.
+            is_chosen = "strength" in self.space
+            above = min(STRENGTHS[0], point.strength) * problem.l1 / point.strength if is_chosen else problem.l1
             found = compute_partial_svd(
                 operator,
                 np.random.default_rng(self.built.seed),
