@@ -9,9 +9,9 @@ from csrr._base.lazy_jit import compile_loop, compile_part
 
 CHUNK = 64
 MANY = 8
-DENSE = 16
-"""With sums for one of so many items or more, a user's items are looked at in the order of norms alone."""
-LOWEST = np.finfo(np.float32).min
+DENSE = 8
+"""With weights for one of so many items or more, a user's items are looked at in the order of norms alone."""
+LOWEST, TINY = np.finfo(np.float32).min, np.finfo(np.float32).tiny
 
 
 @compile_part()
@@ -363,28 +363,34 @@ def begin_rows(  # type: ignore[no-untyped-def]
                 square += np.float64(users[row, c]) ** 2
             lengths[i, s] = np.sqrt(square)
         # The places of sums, and after them the first ones
-        n_sums, highest = 0, np.float32(0)
+        n_sums, n_cells, highest = 0, 0, np.float32(0)
+        for p in range(indptr[row], indptr[row + 1]):
+            n_cells += w_indptr[indices[p] + 1] - w_indptr[indices[p]]
+        is_dense = n_cells * DENSE > len(by_norm) and square > 0
         for p in range(indptr[row], indptr[row + 1]):
             had = indices[p]
             value = scale[row] if amounts is None else scale[row] * amounts[p]
             for q in range(w_indptr[had], w_indptr[had + 1]):
                 place, added = at[w_indices[q]], value * w_data[q]
-                if place >= 0 and added != 0:
+                if place >= 0 and (is_dense or added != 0):
                     # Once more where sums had come to 0 again.
-                    if sums[i, place] == 0 and n_sums < len(queue) - CHUNK:
+                    if not is_dense and sums[i, place] == 0 and n_sums < len(queue) - CHUNK:
                         queue[n_sums] = place
                         n_sums += 1
                     sums[i, place] += added
+        if is_dense:
+            highest = TINY
+            for p in range(len(by_norm)):
+                highest = max(highest, sums[i, p])
+            rest[i] = highest
         for t in range(n_sums):
             highest = max(highest, sums[i, queue[t]])
         n_queued = n_sums
         for place in range(min(CHUNK, len(by_norm)) if square > 0 else 0):
             queue[n_queued] = place
             n_queued += 1
-        if n_sums * DENSE > len(by_norm) and square > 0:
-            rest[i] = highest
         # The largest come first: then most of the others are below what is kept.
-        for turn in range(1 if rest[i] > 0 else 0, 2 if rest[i] > 0 else 3):
+        for turn in range(1 if is_dense else 0, 2 if is_dense else 3):
             start, stop = (n_sums, n_queued) if turn == 1 else (0, n_sums)
             least = np.float32(highest / 2) if turn == 0 else LOWEST
             consider(
