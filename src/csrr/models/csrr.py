@@ -12,8 +12,8 @@ from csrr.data.ids import Id
 from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
 from csrr.models.estimator import ask_one_state
-from csrr.models.filters import IdLookup, is_one_id, list_ids
 from csrr.models.foldin import read_histories
+from csrr.models.recommend import IdLookup, is_one_id, list_ids
 from csrr.models.session import Session
 from csrr.numerics.algorithm1 import Iteration, algorithm1
 from csrr.numerics.certificate import compute_gap
