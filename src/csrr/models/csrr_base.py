@@ -328,6 +328,11 @@ class CSRRBase(Recommender):
         return self.order != "ignore" and (chosen is None or chosen.order.kind != "ignore")
 
     @property
+    def _keeps_order(self) -> bool:
+        # Another update may find that it is worth something.
+        return self.order != "ignore"
+
+    @property
     def is_paper_form(self) -> bool:
         """Whether the solver is the paper's own; then no parameters are searched, and an update starts anew."""
         return False
@@ -384,7 +389,6 @@ class CSRRBase(Recommender):
         )
         bounds = {"is_bounded": self._is_bounded(spec), "always_has_v": self.reg_sparse == "auto"}
         self.remember(log)
-        self.seen_ages_ = log.find_ages() if self.order != "ignore" and log.is_ordered else None
         fitted, self.specific_ = FittedProblem.of(built, self.seen_, spec, factors, neighborhood, **bounds)
         self._take(fitted, faded)
         self.chosen_ = replace(chosen, n_now=len(log))

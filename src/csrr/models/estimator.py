@@ -201,7 +201,7 @@ class Estimator(ABC):
         self.event_types = None if log.types is None else replace(log.types, times=None)
         self.seen_weights_ = log.weights if uses_weights(self, log) else None
         self.seen_times_ = log.times
-        self.seen_ages_ = log.find_ages() if self.uses_order and log.is_ordered else None
+        self.seen_ages_ = log.find_ages() if self._keeps_order and log.is_ordered else None
         self.recent_popularity, self.item_ages = None, None
         if log.times is not None:
             events = log.item_rows, log.times, log.n_items
@@ -294,6 +294,10 @@ class Estimator(ABC):
     def uses_order(self) -> bool:
         """Whether the model learns from the order of events, which is then kept. Your own model may override it."""
         return getattr(self, "order", "ignore") != "ignore"
+
+    @property
+    def _keeps_order(self) -> bool:
+        return self.uses_order
 
     @property
     def reads_order(self) -> bool:
