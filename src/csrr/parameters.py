@@ -387,6 +387,13 @@ def list_parameters(kind: type) -> Mapping[str, Parameter]:
     return types.MappingProxyType({name: declared for name, declared in found.items() if declared is not None})
 
 
+def list_plain_params(model: Any) -> dict[str, Any]:
+    """Return the values of a model's parameters by name, without services, which no file keeps."""
+    kind: Any = type(model)
+    declared = list_parameters(kind)
+    return {name: value for name, value in model.get_params().items() if not isinstance(declared.get(name), Service)}
+
+
 @functools.cache
 def list_defaults(kind: type) -> Mapping[str, Any]:
     """Return the default of each parameter of a model, declared or not."""

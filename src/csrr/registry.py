@@ -40,6 +40,11 @@ class Models(Mapping[str, "Any"]):
     def __len__(self) -> int:
         return len(HOMES) + len(_added)
 
+    def find(self, text: str) -> Any:
+        """Return the model of a name in any case, with or without hyphens, or None."""
+        bare = text.replace("-", "").replace("_", "").lower()
+        return next((self[name] for name in self if name.lower() == bare), None)
+
 
 MODELS = Models()
 

@@ -2,7 +2,7 @@
 
 A rule is a class: `meaning` documents the values that it takes, `apply` says what a value does to lists, `options` are
 its options on the command line, and `read` turns those into a value. Its name is a field of `RuleOptions`, which type
-checkers read. `RuledLists` (`models/filters.py`) has what a rule may ask of the model, and do to lists.
+checkers read. `RuledLists` (`models/recommend.py`) has what a rule may ask of the model, and do to lists.
 
 numpy and the rest of csrr are imported where a rule is applied, so that the command line can list the options at once.
 """

@@ -5,7 +5,7 @@ import pytest
 
 import csrr
 from csrr._base.progress import Line
-from csrr.cli.options import KINDS, find_kind, fit_model, list_kinds
+from csrr.cli.options import KINDS, fit_model, list_kinds
 from csrr.numerics.solver import Step
 from csrr.registry import MODELS
 from tests.cli.conftest import as_json, in_process, write_log
@@ -184,7 +184,7 @@ class TestOtherModels:
         assert list_kinds()["item-knn"] is csrr.ItemKNN
         assert "pop-rank" in list_kinds()
         assert list_kinds()["ease"] is csrr.EASE
-        assert all(find_kind(name) is kind for name, kind in list_kinds().items())
+        assert all(MODELS.find(name) is kind for name, kind in list_kinds().items())
         assert len(list_kinds()) == len(MODELS)
         assert tuple(list_kinds()) == KINDS
 

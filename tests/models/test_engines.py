@@ -81,6 +81,13 @@ def test_a_file_does_not_keep_the_engine(log, tmp_path):
     np.testing.assert_array_equal(loaded.score_rows(np.arange(9)), model.score_rows(np.arange(9)))
 
 
+def test_a_study_goes_on_with_an_engine(log, tmp_path):
+    model, space = csrr.WRMF(rank=4, reg=5.0, engine=BlockEngine(100)), {"reg": [1.0, 5.0]}
+    for trials in (1, 2):
+        found = csrr.tune(model, log, space=space, trials=trials, storage=tmp_path / "study.json")
+    assert len(found.trials) >= 2
+
+
 def test_what_is_no_engine_is_refused(log):
     with pytest.raises(
         csrr.ParameterError, match="engine='gpu' must be an object with the methods put, put_cells, get"

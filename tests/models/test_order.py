@@ -106,8 +106,13 @@ def test_auto_takes_order_where_it_is_planted_and_leaves_it_where_it_is_not():
     assert unordered.chosen_.order.kind == "ignore"
     history = unordered.items_.ids[unordered.seen_[[2]].indices].tolist()
     assert unordered.recommend_for(history, k=5).items.shape == (1, 5)
-    # Without an order there is none to choose.
-    assert CSRR(order="auto").fit(groups).chosen_.order.kind == "ignore"
+    # Without an order there is none to choose, and new histories need none.
+    plain = CSRR(order="auto").fit(groups)
+    assert plain.chosen_.order.kind == "ignore"
+    assert plain.fold_in(groups).score().shape == (300, 60)
+    # A fit to other data begins anew.
+    assert plain.fit(read(table)[0]).chosen_.order.kind == "next"
+    assert plain.uses_order
 
 
 def test_the_search_never_sees_an_event_after_the_one_it_predicts(planted):
@@ -235,6 +240,15 @@ def test_short_of_time_the_rule_is_taken(planted):
     model = CSRR(order="next", time_limit=1e-6).fit(planted[0])
     assert model.chosen_.order.decays == (0.8,)
     assert "time limit" in model.chosen_.note
+
+
+def test_common_taste_alone_follows_the_order_too(planted):
+    log, items = planted
+    model = CSRR(order="next", neighbors=0).fit(log)
+    assert model.neighbors_.nnz == 0
+    assert measure_hits(model, items) > 0.3
+    history = items[4, :-1].tolist()
+    np.testing.assert_allclose(model.session(history=history).score(), model.score(4)[0], rtol=1e-4, atol=1e-6)
 
 
 def test_a_small_log_has_the_rule(planted):

@@ -14,6 +14,7 @@ from csrr.cli.errors import load_model, suggest_near
 from csrr.cli.help import Command
 from csrr.cli.output import print_json, say, say_warnings
 from csrr.parameters import list_defaults
+from csrr.registry import MODELS
 
 if TYPE_CHECKING:
     import csrr
@@ -182,7 +183,7 @@ def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
     """Return the one model in a file, or new models of the kinds that are named (none: CSRR)."""
     import csrr
 
-    kinds = [opts.find_kind(name) for name in names] or [csrr.CSRR]
+    kinds = [MODELS.find(name) for name in names] or [csrr.CSRR]
     if kinds[0] is None:
         return [_load(Path(names[0]))]
     if len(kinds) == 1:
@@ -260,12 +261,12 @@ def _compare(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | Non
 def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, Any]) -> None:
     from csrr.ranking.metrics import list_metrics
 
-    files = [name for name in models if opts.find_kind(name) is None]
+    files = [name for name in models if MODELS.find(name) is None]
     if files and len(models) > 1:
         raise click.UsageError(
             f"--model {files[0]}: of several models each must be a kind to fit: {', '.join(opts.KINDS)}"
         )
-    kinds = [opts.find_kind(name) for name in models]
+    kinds = [MODELS.find(name) for name in models]
     if len(set(kinds)) < len(kinds):
         raise click.UsageError("--model names the same kind twice")
     opts.check_split(options, *(["--model"] if files else []), *(["--test"] if test is not None else []))

@@ -127,9 +127,9 @@ class App(Group):
 
 
 @click.group(cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, help="Print the version.")
+@click.version_option(package_name="csrr", message="csrr %(version)s", help="Print the version.")
 @click.pass_context
-def app(ctx: click.Context, version: bool) -> None:
+def app(ctx: click.Context) -> None:
     """Recommend from what people chose: clicks, plays, purchases.
 
     LOG is a file, folder or archive with a row for each event, or the name of a data set. MODEL is a file that csrr
@@ -145,9 +145,7 @@ def app(ctx: click.Context, version: bool) -> None:
       # Recommend with that model, and say why
       csrr recommend first-look/model.csrr --user 42 --explain
     """
-    if version:
-        say(f"csrr {_read_version()}")
-    elif ctx.invoked_subcommand is None:
+    if ctx.invoked_subcommand is None:
         say("csrr recommends from what people chose: clicks, plays, purchases.\n")
         for what, line in app.examples:
             say(f"  {what}:\n    {line}\n")
@@ -204,12 +202,6 @@ def _load_plugin(plugin: EntryPoint) -> click.Command:
         raise Failure(f"the command {plugin.name} of the package {package} cannot be loaded: {reason}")
 
     return click.Command(plugin.name, callback=fail, help=f"(cannot be loaded: {reason})")
-
-
-def _read_version() -> str:
-    from importlib.metadata import version
-
-    return version("csrr")
 
 
 class _Sayer(logging.Handler):

@@ -294,19 +294,13 @@ def list_kinds() -> dict[str, type[csrr.Recommender]]:
     return {spell(name): kind for name, kind in MODELS.items()}
 
 
-def find_kind(text: str) -> type[csrr.Recommender] | None:
-    """Return the model of that name, in any case, with or without hyphens, or None."""
-    bare = _strip_name(text)
-    return next((kind for name, kind in list_kinds().items() if _strip_name(name) == bare), None)
-
-
 def complete_kind(ctx: click.Context, param: click.Parameter, text: str) -> list[str]:
     """Return the names of models that begin so, for the shell."""
     return [name for name in KINDS if name.startswith(text)]
 
 
 def _read_kind(context: click.Context, option: click.Parameter, text: str) -> type[csrr.Recommender]:
-    kind = find_kind(text)
+    kind: type[csrr.Recommender] | None = MODELS.find(text)
     if kind is None:
         raise click.UsageError(f"--model {text}: there is no such model{explain_no_kind(text)}", context)
     return kind
@@ -326,10 +320,6 @@ kind_option = click.option(
 def explain_no_kind(text: str) -> str:
     """Return what to say of a word that names no model."""
     return suggest_near(text.lower(), list_kinds()) or f"; there are {', '.join(list_kinds())}"
-
-
-def _strip_name(name: str) -> str:
-    return re.sub("[-_]", "", name).lower()
 
 
 def make_model(

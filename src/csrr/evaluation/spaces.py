@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -151,12 +150,9 @@ def find_model(model: Any) -> Recommender:
         return model
     if isinstance(model, type) and issubclass(model, Recommender) and not inspect.isabstract(model):
         return model()
-    if isinstance(model, str):
-        bare = re.sub("[-_]", "", model).lower()
-        for name, kind in MODELS.items():
-            if name.lower() == bare:
-                found: Recommender = kind()
-                return found
+    if isinstance(model, str) and (kind := MODELS.find(model)) is not None:
+        found: Recommender = kind()
+        return found
     raise ParameterError(f"model={model!r} must be a model, a class of models, or one of {', '.join(MODELS)}")
 
 

@@ -28,7 +28,7 @@ from csrr.models.bprmf import BPRMF, Epoch
 from csrr.models.popularity import PopRank
 from csrr.models.scorer import find_unseen_events
 from csrr.models.search_space import Walk
-from csrr.parameters import ParameterError, check_number, check_whole, list_defaults
+from csrr.parameters import ParameterError, check_number, check_whole, list_defaults, list_plain_params
 from csrr.ranking.metrics import HIT_METRICS, split_metric
 from csrr.results.table import ResultTable, TabularResult
 
@@ -526,7 +526,7 @@ def _run(measure: Callable[[], float]) -> tuple[State, float | None, float, str 
 def get_changed_params(model: Recommender) -> Params:
     """Return the parameters of a model that are not its defaults, but for those that change no result."""
     defaults = list_defaults(type(model))
-    plain = {name: _to_plain(value) for name, value in model.get_params().items() if name != "threads"}
+    plain = {name: _to_plain(value) for name, value in list_plain_params(model).items() if name != "threads"}
     return {name: value for name, value in plain.items() if value != defaults[name]}
 
 

@@ -300,7 +300,8 @@ class CSRRBase(Recommender):
         if choose:
             return self.fit(log, callback=callback, user_costs=user_costs, item_costs=item_costs)
         # The settings that were chosen stay; parameters may have changed.
-        order, _ = resolve_order(self, self.chosen_.order.kind, self.chosen_.order)
+        kind = self.chosen_.order.kind if self.order == "auto" else self.order
+        order, _ = resolve_order(self, kind, self.chosen_.order)
         space, settings = find_search_space(self, order.kind), self.chosen_.settings
         settings = space.given._replace(**{name: getattr(settings, name) for name in space.open})
         with self._in_fit():
@@ -312,6 +313,12 @@ class CSRRBase(Recommender):
                 start = self.fitted_.make_start(problem, users, items)
             chosen = replace(self.chosen_, settings=settings, order=order)
             return self._solve_all(log, problem, start, chosen, callback)
+
+    @property
+    def uses_order(self) -> bool:
+        """Whether histories are in order, newest last: by the parameter and, once fitted, by what "auto" came to."""
+        chosen = getattr(self, "chosen_", None)
+        return self.order != "ignore" and (chosen is None or chosen.order.kind != "ignore")
 
     @property
     def is_paper_form(self) -> bool:
@@ -370,6 +377,7 @@ class CSRRBase(Recommender):
         )
         bounds = {"is_bounded": self._is_bounded(spec), "always_has_v": self.reg_sparse == "auto"}
         self.remember(log)
+        self.seen_ages_ = log.find_ages() if self.order != "ignore" and log.is_ordered else None
         fitted, self.specific_ = FittedProblem.of(built, self.seen_, spec, factors, neighborhood, **bounds)
         self._take(fitted, faded)
         self.chosen_ = replace(chosen, n_now=len(log))
@@ -614,10 +622,6 @@ class CSRRBase(Recommender):
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         if self._faded is not None:
             return self._faded.fold(self, users, seen)
-        if self.uses_order:
-            # Their values are places in the order, which was not found to help.
-            usual = 1.0 if self.history_weight is None else self.history_weight
-            seen = sparse.csr_array((np.full_like(seen.data, usual), seen.indices, seen.indptr), shape=seen.shape)
         with use_threads(self.threads or n_threads(), blas=1):
             factors, specific = self.fitted_.fold_histories(seen)
         nearby = self.fitted_.neighborhood

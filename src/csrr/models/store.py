@@ -43,7 +43,7 @@ from csrr.models.schema import (
     write_record,
 )
 from csrr.numerics.solver import Step
-from csrr.parameters import ParameterError, Service, list_defaults, list_parameters
+from csrr.parameters import ParameterError, list_defaults, list_plain_params
 from csrr.ranking.calibration import Calibration
 from csrr.registry import HOMES, MODELS
 
@@ -417,8 +417,7 @@ def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
     model.check_params()
     schema = make_schema(model, arrays)
     _check_sizes(model, schema.check(arrays))
-    services = {name for name, each in list_parameters(type(model)).items() if isinstance(each, Service)}
-    params = _as_json({name: value for name, value in model.get_params().items() if name not in services})
+    params = _as_json(list_plain_params(model))
     facts = _as_json({name: write_record(each) for name, each in facts.items()})
     schema.read_facts(facts)
     write(path, {"model": type(model).__name__, "params": params, "facts": facts}, arrays)

@@ -310,6 +310,8 @@ class NextItems:
         own, m = self.sequences, self.sequences.n_items
         support = np.full((m, len(self.decays) * self.width), -1, np.int32)
         crossed = np.zeros(support.shape, np.float32)
+        if not self.width:
+            return support, crossed
         norms = np.sqrt(np.maximum(self.diagonal, np.finfo(np.float64).tiny)).reshape(-1, m)
         given = *own.by_item, own.items, own.users, own.starts, self.fading.windows, self.fading.powers, norms
 
