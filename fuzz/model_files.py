@@ -297,6 +297,7 @@ def _save_models(folder: Path) -> Iterator[bytes]:
             (csrr.CSRR(half_life="2d", reg_low_rank=0.2, neighbors=2), timed),
             (csrr.MarkovChain(neighbors=4), timed),
             (csrr.VSKNN(neighbors=4), ordered),
+            (csrr.CSRR(order="next", decay=0.5, reg_low_rank=0.2, neighbors=3), ordered),
         ]
     ):
         costs = {"item_costs": np.linspace(1, 2, 9)} if place == 0 else {}

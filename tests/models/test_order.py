@@ -183,6 +183,15 @@ def test_an_update_with_tomorrows_events_equals_a_fit_to_all(planted):
         updated.update({"user": [0], "item": [3]})
 
 
+def test_an_update_after_order_was_set_to_ignore_ignores_it(planted):
+    log, _ = planted
+    model = CSRR(order="next", decay=0.5, reg_low_rank=0.3, neighbors=3).fit(log)
+    model.set_params(order="ignore", decay="auto").update(log)
+    assert not model.reads_order
+    assert model.chosen_.order.kind == "ignore"
+    assert np.isfinite(model.score_rows(np.arange(3))).all()
+
+
 def test_settled_params_refit_to_the_same_without_a_search(planted):
     model = CSRR(order="auto").fit(planted[0])
     again = CSRR(**model.settled_params()).fit(planted[0])

@@ -57,6 +57,9 @@ def fit_models(train: csrr.Log) -> dict[str, csrr.Recommender]:
     plays = csrr.read({"user": [1, 1, 2, 2], "item": ["a", "b", "a", "c"]}, ordered=True)
     nexts: list[csrr.Recommender] = [csrr.MarkovChain(decay=0.5).fit(plays), csrr.VSKNN(neighbors=50).fit(plays)]
     assert all(len(each.recommend_for(["a"], k=1).items[0]) == 1 for each in nexts)
+    session = csrr.CSRR(order="next", decay=[0.3, 0.8]).fit(plays).session(history=["a"])
+    session.add("b")
+    print(session.recommend(k=1).items, session.history)
     return {"CSRR": mine, "PopRank": csrr.PopRank().fit(train), "ItemKNN": csrr.ItemKNN(neighbors=20).fit(train)}
 
 

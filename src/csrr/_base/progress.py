@@ -91,22 +91,6 @@ def _draw_bar(done: float) -> str:
 
 
 @contextmanager
-def follow_steps(callback: Callback | None, *, verbose: bool, aim: float | None = None) -> Iterator[Callback | None]:
-    """Give the function that a fit calls with each step: `callback`; with `verbose` one that shows the step, too."""
-    if not verbose:
-        yield callback
-        return
-    with show_live_line(aim, every=1.0) as line:
-
-        def tell(step: Any) -> None:
-            line.step(step)
-            if callback is not None:
-                callback(step)
-
-        yield tell
-
-
-@contextmanager
 def show_live_line(aim: float | None = None, every: float | None = None) -> Iterator[Line]:
     """Give a `Line`, and clear it at the end, whatever the end is."""
     line = Line(aim, every)

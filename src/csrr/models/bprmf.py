@@ -12,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import Float32Array
-from csrr._base.progress import follow_steps
 from csrr._base.threads import use_threads
 from csrr.data.log import Log
 from csrr.model_parameters import Rank, Seed, Threads
 from csrr.models.base import Recommender
-from csrr.models.estimator import join_events, place_rows_by_id
+from csrr.models.estimator import follow_steps, join_events, place_rows_by_id
 from csrr.models.foldin import FoldedFactors
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.search_space import USUAL_RANKS, Range

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import BoolArray, Float32Array, FloatArray, Int32Array, Rows
-from csrr._base.progress import follow_steps
 from csrr._base.threads import TimeUpError, cut_off, limit_time, n_threads, seconds_left, use_threads
 from csrr.data.ids import Id, IdMap
 from csrr.data.log import Log
@@ -23,7 +22,15 @@ from csrr.models.auto import Chosen, choose_settings, find_search_space, resolve
 from csrr.models.base import Recommender
 from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
 from csrr.models.costs import Costs, CostSpec, Weighing
-from csrr.models.estimator import ask_one_state, join_events, place_rows_by_id, uses_times, uses_weights, weigh
+from csrr.models.estimator import (
+    ask_one_state,
+    follow_steps,
+    join_events,
+    place_rows_by_id,
+    uses_times,
+    uses_weights,
+    weigh,
+)
 from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, refold_users
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.order import ORDER_PARTS, FadedScores, OrderFacts, OrderSettings, fit_faded

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from csrr._base.arrays import AnyArray
 from csrr._base.lazy_jit import compile_loop
-from csrr._base.progress import Callback, follow_steps
+from csrr._base.progress import Callback
 from csrr._base.threads import run_ranges, use_threads
 from csrr.data.log import Log
 from csrr.model_parameters import MOST, AutoReg, Dtype, Threads
-from csrr.models.estimator import join_events
+from csrr.models.estimator import follow_steps, join_events
 from csrr.models.foldin import FoldedItems
 from csrr.models.held_out import find_best_multiple
 from csrr.models.item_weights import ItemWeightsModel

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar, cast
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array
+from csrr._base.progress import Callback, show_live_line
 from csrr._base.text import fold_html, format_html_facts, format_html_table, format_html_words
 from csrr.data.columns import Times
 from csrr.data.errors import DataError, DataWarning, warn_caller
@@ -35,6 +37,22 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 class NotFittedError(RuntimeError):
     """Raised when a model is used before `fit`."""
+
+
+@contextmanager
+def follow_steps(callback: Callback | None, *, verbose: bool, aim: float | None = None) -> Iterator[Callback | None]:
+    """Give the function that a fit calls with each step: `callback`; with `verbose` one that shows the step, too."""
+    if not verbose:
+        yield callback
+        return
+    with show_live_line(aim, every=1.0) as line:
+
+        def tell(step: Any) -> None:
+            line.step(step)
+            if callback is not None:
+                callback(step)
+
+        yield tell
 
 
 def change_at_once(method: Method) -> Method:

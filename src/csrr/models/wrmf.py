@@ -10,14 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import Float32Array, Float64Array, FloatArray
-from csrr._base.progress import follow_steps
 from csrr._base.threads import use_threads
 from csrr.data.ids import Id
 from csrr.data.log import Log
 from csrr.model_parameters import MOST, AutoReg, Engine, HalfLife, MaxIter, Rank, Seed, Threads
 from csrr.models.base import Recommender
 from csrr.models.build_problem import compute_noise_level
-from csrr.models.estimator import ask_one_state, join_events, place_rows_by_id, uses_times, uses_weights, weigh
+from csrr.models.estimator import (
+    ask_one_state,
+    follow_steps,
+    join_events,
+    place_rows_by_id,
+    uses_times,
+    uses_weights,
+    weigh,
+)
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.held_out import find_best_multiple
 from csrr.models.schema import Arrays, FileSchema, Values
