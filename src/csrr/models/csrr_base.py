@@ -384,7 +384,6 @@ class CSRRBase(Recommender):
         )
         bounds = {"is_bounded": self._is_bounded(spec), "always_has_v": self.reg_sparse == "auto"}
         self.remember(log)
-        self.seen_ages_ = log.find_ages() if self.order != "ignore" and log.is_ordered else None
         fitted, self.specific_ = FittedProblem.of(built, self.seen_, spec, factors, neighborhood, **bounds)
         self._take(fitted, faded)
         self.chosen_ = replace(chosen, n_now=len(log))
