@@ -71,6 +71,7 @@ def shown():
     calibration = model.calibrate(test)
     evaluation = csrr.evaluate(model, train, test, at=5, by="genre", rules={"diversity": 0.3})
     evaluations = {EVIL: evaluation, "pop": csrr.evaluate(csrr.PopRank().fit(train), train, test, at=5)}
+    rolled = csrr.read({"user": users, "item": items, "time": [86_400 * (n % 30) for n in range(len(users))]})
     recs = model.recommend(k=3, columns=["genre"])
     suspects = csrr.CSRR(reg_low_rank="noise", reg_sparse=0.5, neighbors=0).fit(log).suspects(stability=True)
     found = [
@@ -97,6 +98,7 @@ def shown():
         csrr.path(train, n=4, cost_ratio=1, reg_sparse=1, neighbors=0),
         csrr.cost_curve(log, miss=5, false_alarm=1, ratios=[1, 4], reg_low_rank=0.3, neighbors=0),
         csrr.tune("ease", train, space={"reg": [1.0, 20.0]}, defaults=False),
+        csrr.evaluate_rolling(csrr.PopRank(), rolled, every="5d"),
     ]
     return {type(each).__name__: each for each in found}
 
@@ -112,7 +114,7 @@ def test_the_results_are_all_here(shown):
     elsewhere = {"Export", "FirstLook", "Robustness", "Recommender", *HOMES}
     classes = {name for name in csrr.__all__ if hasattr(getattr(csrr, name), "_repr_html_")}
     assert classes - set(shown) - elsewhere == set()
-    assert len(shown) == 23
+    assert len(shown) == 24
 
 
 NAMES = [
@@ -139,6 +141,7 @@ NAMES = [
     "Path",
     "CostCurve",
     "Tuning",
+    "Rolling",
 ]
 
 
