@@ -328,6 +328,11 @@ class CSRRBase(Recommender):
         return self.order != "ignore" and (chosen is None or chosen.order.kind != "ignore")
 
     @property
+    def keeps_order(self) -> bool:
+        """Whether the order of events is kept: "auto" may be chosen again in an update."""
+        return self.order != "ignore"
+
+    @property
     def is_paper_form(self) -> bool:
         """Whether the solver is the paper's own; then no parameters are searched, and an update starts anew."""
         return False
