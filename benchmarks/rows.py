@@ -2,6 +2,7 @@
 
 from benchmarks import (
     bench_first_use,
+    bench_lists,
     bench_metrics,
     bench_threshold,
     bench_topk,
@@ -23,6 +24,7 @@ ROWS = {
         bench_weights,
         bench_metrics,
         bench_topk,
+        bench_lists,
         bench_first_use,
     )
     for name, row in module.ROWS.items()

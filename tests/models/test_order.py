@@ -296,6 +296,13 @@ def test_data_without_an_order_are_refused_with_what_to_do(planted):
         CSRR(order="next").fit(constant)
 
 
+def test_times_of_when_rows_were_loaded_are_doubted():
+    table, _ = plant(200)
+    loaded = csrr.read(table | {"time": 1_000_000_000 + 1000 * table["user"]})
+    with pytest.warns(csrr.DataWarning, match="at one time"):
+        CSRR(**GIVEN).fit(loaded)
+
+
 def test_wrong_histories_are_refused(model):
     with pytest.raises(csrr.UnknownIdError, match="77"):
         model.recommend_for([3, 77])

@@ -9,6 +9,8 @@ from csrr._base.lazy_jit import compile_loop, compile_part
 
 CHUNK = 64
 MANY = 8
+DENSE = 16
+"""With sums for one of so many items or more, a user's items are looked at in the order of norms alone."""
 LOWEST = np.finfo(np.float32).min
 
 
@@ -319,6 +321,7 @@ def begin_rows(  # type: ignore[no-untyped-def]
     weights,
     left_out,
     kept,
+    rest,
     queue,
     users,
     items,
@@ -334,7 +337,8 @@ def begin_rows(  # type: ignore[no-untyped-def]
     not_a_number,
 ):
     # Sets sums[i] and lengths[i] of the users rows[i], -1 for nobody, whose cells are rows first + i of `left_out` and
-    # `kept`, and considers the items with a sum and the first ones.
+    # `kept`, and considers the first items and those with a sum. Where these are many, they are left to `scan_rows`:
+    # no sum that is left is above rest[i].
     scale, indptr, indices = clicks
     w_indptr, w_indices, w_data = weights
     for i in range(len(rows)):
@@ -348,6 +352,7 @@ def begin_rows(  # type: ignore[no-untyped-def]
             for p in range(left_out[0][first + i], left_out[0][first + i + 1]):
                 if at[left_out[1][p]] >= 0:
                     sums[i, at[left_out[1][p]]] = -np.inf
+        rest[i] = 0
         for s in range(len(stages) - 1):
             lengths[i, s] = 0
         if row < 0:
@@ -370,19 +375,32 @@ def begin_rows(  # type: ignore[no-untyped-def]
                         queue[n_sums] = place
                         n_sums += 1
                     sums[i, place] += added
-                    highest = max(highest, sums[i, place])
+        for t in range(n_sums):
+            highest = max(highest, sums[i, queue[t]])
         n_queued = n_sums
         for place in range(min(CHUNK, len(by_norm)) if square > 0 else 0):
             queue[n_queued] = place
             n_queued += 1
+        if n_sums * DENSE > len(by_norm) and square > 0:
+            rest[i] = highest
         # The largest come first: then most of the others are below what is kept.
-        for turn in range(3):
+        for turn in range(1 if rest[i] > 0 else 0, 2 if rest[i] > 0 else 3):
             start, stop = (n_sums, n_queued) if turn == 1 else (0, n_sums)
             least = np.float32(highest / 2) if turn == 0 else LOWEST
             consider(
                 *(i, row, queue, start, stop, least, True, users, items, by_norm, norms, stages, places),
                 *(sums, lengths, scores, found, sizes, not_a_number),
             )
+
+
+@compile_part(_nrt=False)
+def count_sums_not_below(some, first, others, start, n, bound):  # type: ignore[no-untyped-def]
+    # (~(some[first : first + n] + others[start : start + n] < bound)).sum()
+    mine, added = some[first : first + n], others[start : start + n]
+    count = np.int32(0)
+    for c in range(mine.size):
+        count = np.int32(count + np.int32(not (mine[c] + added[c] < bound)))
+    return count
 
 
 @compile_loop(_nrt=False)
@@ -393,6 +411,7 @@ def scan_rows(  # type: ignore[no-untyped-def]
     stop,
     product,
     is_done,
+    rest,
     queue,
     users,
     items,
@@ -409,21 +428,21 @@ def scan_rows(  # type: ignore[no-untyped-def]
 ):
     # Considers the items at the places from `first` to `stop` for the users `left`, as far as they may be among the
     # best; is_done[i] says that none of those that follow may. `product`, if it is there, are the products of these
-    # users and items, rounded in some way: they tell which items may be. All sums are 0 or -inf by now.
+    # users and items, rounded in some way: they tell which items may be.
     slack = (items.shape[1] + 16) * 2.0**-23
     for n in range(len(left)):
         i, p = left[n], first
         while p < stop:
             worst = scores[i, 0] if sizes[i] == scores.shape[1] else LOWEST
-            most, end = lengths[i, 0] * norms[p, 0] * (1 + slack), min(p + CHUNK, stop)
-            if most < worst:
+            most, end = lengths[i, 0] * norms[p, 0] + rest[i], min(p + CHUNK, stop)
+            error = 2 * slack * (most + abs(worst))
+            if most + error < worst:
                 is_done[i] = True
                 break
-            bound = np.float32(worst - 2 * slack * (most + abs(worst)))
-            n_queued = 0
-            if product is None or count_not_below(product[n][p - first : end - first], bound) > 0:
+            bound, n_queued = np.float32(worst - error), 0
+            if product is None or count_sums_not_below(product[n], p - first, sums[i], p, end - p, bound) > 0:
                 for place in range(p, end):
-                    if product is None or not product[n, place - first] < bound:
+                    if product is None or not product[n, place - first] + sums[i, place] < bound:
                         queue[n_queued] = place
                         n_queued += 1
             if n_queued > 0:
@@ -436,7 +455,7 @@ def scan_rows(  # type: ignore[no-untyped-def]
 
 @compile_loop(_nrt=False)
 def end_rows(  # type: ignore[no-untyped-def]
-    rows, first, at, places, by_place, clicks, weights, left_out, kept, sums, lengths, scores, found, sizes
+    rows, first, at, places, by_place, clicks, weights, left_out, kept, rest, sums, lengths, scores, found, sizes
 ):
     # Makes lists of the heaps, and sets the sums to 0.
     _, indptr, indices = clicks
@@ -457,12 +476,12 @@ def end_rows(  # type: ignore[no-untyped-def]
         sort_heap(scores[i], found[i], sizes[i])
         for r in range(sizes[i]):
             found[i, r] = by_place[found[i, r]]
-        sums[i, : sums.shape[1] if kept is not None else CHUNK] = 0
+        sums[i, : sums.shape[1] if kept is not None or rest[i] > 0 else CHUNK] = 0
         if left_out is not None:
             for p in range(left_out[0][first + i], left_out[0][first + i + 1]):
                 if at[left_out[1][p]] >= 0:
                     sums[i, at[left_out[1][p]]] = 0
-        if rows[i] >= 0:
+        if rows[i] >= 0 and rest[i] == 0:
             for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
                 for q in range(w_indptr[indices[p]], w_indptr[indices[p] + 1]):
                     if at[w_indices[q]] >= 0:

@@ -476,7 +476,8 @@ class Products:
                 part = slice(first, min(first + size, stop))
                 mine, n = rows[part], part.stop - first
                 lists = sums[:n], lengths[:n], best[part], found[part], np.zeros(n, np.int64)
-                given = queue, *search, *lists, bad[part]
+                rest = np.empty(n, np.float32)
+                given = rest, queue, *search, *lists, bad[part]
                 begin_rows(mine, first, at, clicks, self.amounts, weights, *cells, *given)
                 is_done, scanned = lengths[:n, 0] == 0, 0
                 while scanned < len(by_norm) and len(left := np.flatnonzero(~is_done)):
@@ -486,7 +487,7 @@ class Products:
                         product = self.users[mine[left]] @ self.items.factors[by_norm[scanned:end]].T
                     scan_rows(mine, left, scanned, end, product, is_done, *given)
                     scanned = end
-                end_rows(mine, first, at, *order[::-1], clicks, weights, *cells, *lists)
+                end_rows(mine, first, at, *order[::-1], clicks, weights, *cells, rest, *lists)
 
         with use_threads(n_threads(), blas=1) if len(rows) >= LEAST_TOGETHER else nullcontext():
             run_ranges(find, split_rows(len(rows)))
