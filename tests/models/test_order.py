@@ -234,6 +234,10 @@ def test_a_session_is_the_same_as_folding_in_from_scratch(model, planted, monkey
         known.add(99)
     with pytest.raises(ParameterError, match="not both"):
         model.session(8, history=[1])
+    with pytest.raises(ParameterError, match=r"user must be one id; .* session\(history="):
+        model.session([1, 2])
+    with pytest.raises(ParameterError, match="needs its order: give a list"):
+        model.session(history={1, 2})
     with pytest.raises(ParameterError, match="order"):
         CSRR(reg_low_rank=0.1, neighbors=3).fit(planted[0]).session(8)
     assert len(model.session()) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
 from csrr.models.estimator import ask_one_state
 from csrr.models.foldin import read_histories
-from csrr.models.recommend import IdLookup, list_ids
+from csrr.models.recommend import IdLookup, is_one_id, list_ids
 from csrr.models.session import Session
 from csrr.numerics.algorithm1 import Iteration, algorithm1
 from csrr.numerics.certificate import compute_gap
@@ -260,9 +261,12 @@ class CSRR(CSRRBase):
         self.check_fitted()
         if self._faded is None:
             raise ParameterError('a session needs a model of order="next" or "recent"; without, use recommend_for')
+        given = history if isinstance(history, Set) else list_ids(history)
         if user is None:
-            return Session(self, self._faded, read_histories(self, [list_ids(history)], IdLookup("raise"))[1])
-        if len(history):
+            return Session(self, self._faded, read_histories(self, [given], IdLookup("raise"))[1])
+        if not is_one_id(user):
+            raise ParameterError("user must be one id; the items of a new user are session(history=[...])")
+        if len(given):
             raise ParameterError("give a user or a history, not both; add the events that followed")
         return Session(self, self._faded, self.histories[[self.users_.row(user)]])
 

@@ -328,8 +328,8 @@ class CSRRBase(Recommender):
         return self.order != "ignore" and (chosen is None or chosen.order.kind != "ignore")
 
     @property
-    def keeps_order(self) -> bool:
-        """Whether the order of events is kept: "auto" may be chosen again in an update."""
+    def _keeps_order(self) -> bool:
+        # Another update may find that it is worth something.
         return self.order != "ignore"
 
     @property

@@ -202,9 +202,9 @@ class Estimator(ABC):
         self.event_types = None if log.types is None else replace(log.types, times=None)
         self.seen_weights_ = log.weights if uses_weights(self, log) else None
         self.seen_times_ = log.times
-        self.seen_ages_ = log.find_ages() if self.keeps_order and log.is_ordered else None
+        self.seen_ages_ = log.find_ages() if self._keeps_order and log.is_ordered else None
         # A split in time has told of it already.
-        if self.keeps_order and log.cut is None and (doubt := describe_loaded_times(log)) is not None:
+        if self._keeps_order and log.cut is None and (doubt := describe_loaded_times(log)) is not None:
             warn_caller(doubt, DataWarning)
         self.recent_popularity, self.item_ages = None, None
         if log.times is not None:
@@ -300,8 +300,7 @@ class Estimator(ABC):
         return getattr(self, "order", "ignore") != "ignore"
 
     @property
-    def keeps_order(self) -> bool:
-        """Whether a fit keeps the order of events, for scores or for a later choice."""
+    def _keeps_order(self) -> bool:
         return self.uses_order
 
     @property
