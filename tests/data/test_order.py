@@ -261,11 +261,12 @@ def test_what_does_not_go_together_is_refused(options, words):
 
 @pytest.mark.parametrize("options", [{"by": "last"}, {"last": 2}, {"at": 5}, {"time_quantile": 0.5}])
 def test_times_of_loading_are_warned_of(options):
-    loaded = [(user, item, user) for user in range(9) for item in range(6)]
+    loaded = [(user, item, user) for user in range(12) for item in range(6)]
     with pytest.warns(csrr.DataWarning, match="100% of the users have most of their events at one time.*ordered=True"):
         csrr.split(read(loaded), **options)
     # Two events at one time are no sign of it, nor are single events.
-    several = [(user, item, item // 2) for user in range(9) for item in range(6)]
+    several = [(user, item, item // 2) for user in range(12) for item in range(6)]
     csrr.split(read(several), by="last")
     csrr.split(read([(user, 0, 1) for user in range(9)] + [(0, 1, 2)]), last=1)
     csrr.split(read(loaded), 0.5)
+    csrr.split(read(loaded[:24]), by="last")

@@ -132,6 +132,25 @@ def test_times_of_loading_are_warned_of_once():
     assert len(told) == 1
 
 
+def test_purchases_are_judged_and_views_are_history():
+    rng = np.random.default_rng(0)
+    users, items, times = rng.integers(0, [50, 40, 10**7], (3000, 3)).T
+    kinds = rng.choice(["view", "buy"], 3000)
+    table = {"user": users, "item": items, "type": kinds, "time": times}
+    # After the last purchase there are only views.
+    late = {"user": [1] * 9, "item": range(9), "type": ["view"] * 9, "time": 2 * 10**7 + np.arange(9)}
+    table = {name: np.concatenate([table[name], list(late[name])]) for name in table}
+    log = csrr.read(table, event="type", weights={"view": 1, "buy": 3}, target="buy")
+    found = csrr.evaluate_rolling("pop-rank", log, metric="recall@5")
+    bought = log.select(log.is_target).types.times[:, 1]
+    assert found.windows[-1].end == pytest.approx(bought.max() + 1)
+    assert found.windows[0].start == np.quantile(bought, 0.5, method="higher")
+    start, end = (getattr(found.windows[0], name) for name in ("start", "end"))
+    before, after = csrr.split(log, at=start)
+    by_hand = csrr.evaluate(csrr.PopRank().fit(before), before, after.select(after.times < end), at=5)
+    assert found.windows[0].mean == by_hand["recall@5"]
+
+
 def test_a_log_without_times_cannot_age():
     with pytest.raises(csrr.DataError, match="the log has no times"):
         csrr.evaluate_rolling("pop-rank", csrr.read({"user": [1, 1], "item": [1, 2]}, ordered=True))

@@ -419,6 +419,15 @@ def list_in_order(model):
     return [(int(log.user_rows[each]), log.items.ids[log.item_rows[each]]) for each in log.find_order()]
 
 
+def test_a_model_that_uses_the_order_warns_of_times_of_loading(monkeypatch):
+    rows = [(user, (user + 7 * k) % 40, user) for user in range(60) for k in range(8)]
+    loaded = csrr.read(dict(zip(("user", "item", "time"), zip(*rows, strict=True), strict=True)))
+    csrr.PopRank().fit(loaded)
+    monkeypatch.setattr(csrr.PopRank, "uses_order", True)
+    with pytest.warns(csrr.DataWarning, match="at one time"):
+        csrr.PopRank().fit(loaded)
+
+
 @pytest.mark.parametrize("timed", [False, True])
 def test_a_model_that_uses_the_order_keeps_it(timed, tmp_path, monkeypatch):
     events = [(1, "c"), (1, "a"), (2, "b"), (1, "b"), (2, "a"), (1, "c")]

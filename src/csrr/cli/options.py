@@ -18,7 +18,7 @@ import click
 from csrr._base.progress import Line
 from csrr.cli.errors import Failure, as_id, is_model_file, suggest_near
 from csrr.cli.help import SectionOption
-from csrr.cli.output import say
+from csrr.cli.output import say, say_warnings
 from csrr.model_parameters import OPTIONS
 from csrr.parameters import Parameter, ParameterError, is_float, list_defaults
 from csrr.registry import HOMES, MODELS
@@ -386,7 +386,8 @@ def fit_model(
     line.aim = getattr(model, "tol", None)
     fit = model.fit if by is None else by
     tells = "callback" in inspect.signature(fit).parameters
-    fit(events, **options, **({"callback": line.step} if tells else {}))
+    with say_warnings():
+        fit(events, **options, **({"callback": line.step} if tells else {}))
 
 
 def check_can(model: csrr.Recommender, method: str, what: str) -> None:

@@ -181,7 +181,7 @@ def split(
     if by == "time" or at is not None or time_quantile is not None:
         name, share = ("ratio", ratio) if time_quantile is None else ("time_quantile", time_quantile)
         quantile = _check_fraction(name, 0.8 if share is None else share)
-        moment = np.quantile(_require_target_times(events), quantile, method="higher") if at is None else parse_time(at)
+        moment = np.quantile(get_target_times(events), quantile, method="higher") if at is None else parse_time(at)
         train, test = cut_at(events, float(moment))
         return _keep_known(train, test) if by == "time" else (train, test)
     ratio = _check_fraction("ratio", 0.8 if ratio is None else ratio)
@@ -217,7 +217,7 @@ def _require_times(log: Log) -> Times:
     return log.times
 
 
-def _require_target_times(log: Log) -> Times:
+def get_target_times(log: Log) -> Times:
     """Return the times of the events that can be held out, shape (n,)."""
     _require_times(log)
     return _require_times(log.select_types(log.types.target_cells) if log.types is not None else log)
@@ -351,6 +351,8 @@ def _split_users(log: Log, held_out: BoolArray, last: int | None, given: float, 
 
 MUCH_AT_ONCE = 0.5
 """Times of a log where so many users have this share of their events at one time look like times of loading."""
+LEAST_TELLING = 5
+"""Fewer users with three events or more do not tell."""
 
 
 def describe_loaded_times(log: Log) -> str | None:
@@ -363,8 +365,9 @@ def describe_loaded_times(log: Log) -> str | None:
     largest = np.zeros(log.n_users, np.int64)
     np.maximum.at(largest, users[starts], np.diff(starts, append=len(users)))
     counts = log.user_counts()
-    share = (largest > MUCH_AT_ONCE * counts)[counts >= 3].mean() if (counts >= 3).any() else 0
-    if share <= MUCH_AT_ONCE:
+    is_telling = counts >= 3
+    share = (largest > MUCH_AT_ONCE * counts)[is_telling].sum() / max(1, is_telling.sum())
+    if is_telling.sum() < LEAST_TELLING or share <= MUCH_AT_ONCE:
         return None
     return (
         f"{share:.0%} of the users have most of their events at one time, as if it were when the rows were loaded: the"

@@ -15,7 +15,7 @@ from csrr._base.text import format_duration, format_number_of
 from csrr.data.columns import format_cuts, parse_time
 from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
 from csrr.data.log import Log, as_log
-from csrr.data.split import cut_at, describe_loaded_times
+from csrr.data.split import cut_at, describe_loaded_times, get_target_times
 from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.spaces import find_model
 from csrr.evaluation.statistics import compute_mean_interval
@@ -128,7 +128,8 @@ class Rolling(TabularResult):
         late = [each for each in self.ages if each.change < -TOLERANCE * each.fresh and each.high < 0]
         if not late:
             longest = _show_days(self.ages[-1].days)
-            return f"up to an age of {longest} a fit loses no more than {TOLERANCE:.0%} of {self.metric}, or chance"
+            most = f"{100 * TOLERANCE:g} % of {self.metric}"
+            return f"up to an age of {longest} a fit shows no loss of more than {most} that is beyond chance"
         first = late[0]
         loss, half = (100 * each / first.fresh for each in (-first.change, (first.high - first.low) / 2))
         return (
@@ -322,13 +323,14 @@ def _find_cuts(log: Log, every: Any, first: Any) -> Float64Array:
     """Return the starts of the windows, and the end of the last, shape (n_windows + 1,)."""
     if log.times is None or not len(log):
         raise DataError("the log has no times, so nothing can be said of how a model ages; read it with a time column")
-    start = float(np.quantile(log.times, 0.5, method="higher") if first is None else parse_time(first))
+    times = get_target_times(log)
+    start = float(np.quantile(times, 0.5, method="higher") if first is None else parse_time(first))
     # The last event lies before the end.
-    left = float(log.times.max()) + 1 - start
+    left = float(times.max()) + 1 - start
     if first is None and np.ptp(log.times) == 0:
         raise DataError("all events have the same time, so nothing can be said of how a model ages")
-    if not log.times.min() < start or left <= 0:
-        given, low, high = format_cuts(np.array([start, log.times.min(), log.times.max()]))
+    if not times.min() < start or left <= 0:
+        given, low, high = format_cuts(np.array([start, times.min(), times.max()]))
         raise DataError(f"first={given}: it must lie within the times of the log, after {low} and up to {high}")
     length = left / WINDOWS if every is None else read_days("every", every) * _DAY
     n = WINDOWS if every is None else int(left / length + 1e-9)
@@ -346,18 +348,15 @@ def _measure_window(
 ) -> tuple[Int64Array, Float64Array] | None:
     """Return the rows of the users with events in a window, and the metric for them; None without such users."""
     start, end = ends
-    if log.times is None or not ((log.times >= start) & (log.times < end)).any():
+    times = get_target_times(log)
+    if not ((times >= start) & (times < end)).any():
         return None
     before, after = cut_at(log, start)
-    assert after.times is not None
     if folds:
         folded: Any = model.fold_in(before)
         model = copy(model)
         model.seen_, model.score_rows = before.to_csr(), folded.score_rows  # type: ignore[method-assign]
-    try:
-        found = evaluate(model, before, after.select(after.times < end), at=k, metrics=[name], threads=threads)
-    except DataError:
-        return None
+    found = evaluate(model, before, after.select(get_target_times(after) < end), at=k, metrics=[name], threads=threads)
     return log.users.rows(found.users).astype(np.int64), next(iter(found.per_user.values()))
 
 

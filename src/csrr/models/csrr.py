@@ -166,9 +166,9 @@ class CSRR(CSRRBase):
         The item table set by `set_items`, or None.
     seen_
         The training events: ones, sparse of shape (n_users, n_items).
-    seen_weights_, seen_times_, seen_ages_
-        The weights of these events, if the model uses weights, their times, if the log has them, and, with `order`, the
-        number of later events of the user: shape (n_events,) each, or None.
+    seen_weights_, seen_times_
+        The weights of these events, if the model uses weights, and their times, if the log has them: shape
+        (n_events,) each, or None.
     seen_ages_
         The number of later events of the same user for each, shape (n_events,), if the model uses the order; or None.
     calibration_

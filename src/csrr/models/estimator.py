@@ -19,11 +19,12 @@ from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, I
 from csrr._base.progress import Callback, show_live_line
 from csrr._base.text import fold_html, format_html_facts, format_html_table, format_html_words
 from csrr.data.columns import Times
-from csrr.data.errors import DataError
+from csrr.data.errors import DataError, DataWarning, warn_caller
 from csrr.data.event_types import EventTypes
 from csrr.data.ids import IdMap
 from csrr.data.items import ItemTable, read_items
 from csrr.data.log import Log, as_log, join_logs
+from csrr.data.split import describe_loaded_times
 from csrr.models.schema import Arrays, FileSchema, ModelFileError, sparse_arrays, sparse_from
 from csrr.models.store import ModelState, read_plain_shape, write_model
 from csrr.parameters import ParameterError, check_params, explain_names, list_defaults, list_parameters, refuse_names
@@ -202,6 +203,9 @@ class Estimator(ABC):
         self.seen_weights_ = log.weights if uses_weights(self, log) else None
         self.seen_times_ = log.times
         self.seen_ages_ = log.find_ages() if self._keeps_order and log.is_ordered else None
+        # A split in time has told of it already.
+        if self._keeps_order and log.cut is None and (doubt := describe_loaded_times(log)) is not None:
+            warn_caller(doubt, DataWarning)
         self.recent_popularity, self.item_ages = None, None
         if log.times is not None:
             events = log.item_rows, log.times, log.n_items
