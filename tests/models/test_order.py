@@ -196,6 +196,17 @@ def test_an_update_after_order_was_set_to_ignore_ignores_it(planted):
     assert np.isfinite(model.score_rows(np.arange(3))).all()
 
 
+def test_histories_have_no_places_where_auto_came_to_no_order():
+    log = csrr.Log.from_table(
+        {"user": [0, 1, 2] * 6, "item": [*range(9)] * 2, "time": range(18), "weight": [1, 2, 3] * 6}
+    )
+    given = {"event_weights": "linear", "reg_low_rank": 0.3, "neighbors": 0}
+    auto, none = (CSRR(order=order, **given).fit(log) for order in ("auto", "ignore"))
+    assert (auto.chosen_.order.kind, auto.reads_order) == ("ignore", False)
+    folded = [model.fold_in([[1, 2, 3]]).score() for model in (auto, none)]
+    np.testing.assert_array_equal(*folded)
+
+
 def test_settled_params_refit_to_the_same_without_a_search(planted):
     model = CSRR(order="auto").fit(planted[0])
     again = CSRR(**model.settled_params()).fit(planted[0])

@@ -328,6 +328,11 @@ class CSRRBase(Recommender):
         return self.order != "ignore" and (chosen is None or chosen.order.kind != "ignore")
 
     @property
+    def reads_order(self) -> bool:
+        """Whether scores depend on the order of histories: not where "auto" came to none."""
+        return self._faded is not None
+
+    @property
     def _keeps_order(self) -> bool:
         # Another update may find that it is worth something.
         return self.order != "ignore"
