@@ -104,7 +104,7 @@ class Session:
             Shape (n_items,).
         """
         users: Float64Array = self._scores.shares @ self._users
-        scores = multiply_factors(users.astype(np.float32)[None], self._scores.right)[0]
+        scores: Float32Array = multiply_factors(users.astype(np.float32)[None], self._scores.right)[0]
         return scores + (self._scale @ self._sums).astype(np.float32)
 
     def recommend(self, k: int = 10, **options: Any) -> Recommendations:
