@@ -112,13 +112,6 @@ def make_log(own: Sequences) -> Log:
     return Log(*ids, users[first], items[first], times=places[order][first])
 
 
-def list_sequences(log: Log) -> Sequences:
-    """Return the events of a log of `make_log`, oldest first."""
-    assert log.times is not None
-    order = np.lexsort((log.times, log.user_rows))
-    return Sequences.of(log.user_counts(), log.item_rows[order], log.n_items)
-
-
 def rank_last(scores: RowScorer, known: Log, following: Sequences) -> Float64Array:
     """Return the rank, from 1, of each user's next event among the items not in the history, (n,).
 

@@ -16,10 +16,10 @@ import numpy as np
 from scipy.linalg import lapack
 
 import csrr
-from benchmarks.ordered import list_sequences
 from csrr._base.arrays import Float32Array
 from csrr._base.lazy_jit import compile_loop
-from csrr.numerics.transitions import Fading, Sequences, fade_histories
+from csrr.models.order import list_sequences
+from csrr.numerics.transitions import Fading, fade_histories
 from csrr.ranking.topk import RowScorer
 
 
@@ -54,7 +54,7 @@ _last: list[Any] = []
 
 def fit_weights(log: csrr.Log, share: float, reach: float, reg: float) -> Float32Array:
     """Return B, (m, m)."""
-    own: Sequences = list_sequences(log)
+    own = list_sequences(log)
     fading = Fading.of([np.exp(-1 / reach)], int(np.diff(own.starts).max(initial=1)))
     left, right = (np.zeros((own.n_items, own.n_items), np.float32) for _ in range(2))
     powers, tails = fading.powers[0].astype(np.float32), fading.tails[0, 0].astype(np.float32)
@@ -76,9 +76,5 @@ def fit_slist(log: csrr.Log, params: dict[str, Any]) -> RowScorer:
         _last.clear()  # before there are others: they are large
         _last[:] = [*asked, fit_weights(*asked)]
     weights = _last[-1]
-    own = list_sequences(log)
-    clicks = log.to_csr()
-    # Events of a csr matrix rise by item within a user; those of the sequences by time.
-    order = np.lexsort((own.items, own.users))
-    faded = fade_histories(clicks, own.ages[order], [np.exp(-1 / params["recency"])])
+    faded = fade_histories(log.to_csr(), log.find_ages(), [np.exp(-1 / params["recency"])])
     return lambda rows: np.asarray(faded[rows] @ weights, np.float32)

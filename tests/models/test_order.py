@@ -9,7 +9,8 @@ from scipy import sparse
 
 import csrr
 from csrr import CSRR, DataError, ParameterError
-from csrr._base.threads import use_threads
+from csrr._base.threads import TimeUpError, use_threads
+from csrr.models.order import OrderSettings
 from csrr.models.session import Session
 
 GIVEN = {"order": "next", "decay": [0.4, 0.8], "neighbors": 6, "reg_neighbors": 1.0, "history_scaling": 0.2}
@@ -264,6 +265,16 @@ def test_a_result_does_not_depend_on_threads(planted):
     assert one.chosen_.order == two.chosen_.order
 
 
+def test_a_search_that_is_cut_short_keeps_the_kind_of_order_that_was_asked_for(planted, monkeypatch):
+    def run_out(*given):
+        raise TimeUpError
+
+    # Once the search without order has made its trials.
+    monkeypatch.setattr("csrr.models.order_search.fade_scores", run_out)
+    model = CSRR(order="recent", decay=0.6).fit(planted[0])
+    assert model.chosen_.order == OrderSettings("recent", (0.6,))
+
+
 def test_short_of_time_the_rule_is_taken(planted):
     model = CSRR(order="next", time_limit=1e-6).fit(planted[0])
     assert model.chosen_.order.decays == (0.8,)
@@ -311,8 +322,9 @@ def test_data_without_an_order_are_refused_with_what_to_do(planted):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", csrr.DataWarning)
         constant = csrr.read(table | {"time": np.full(len(table["user"]), 1_000_000_000)})
-    with pytest.raises(DataError, match="same time"):
-        CSRR(order="next").fit(constant)
+    for kind in (CSRR(order="next"), csrr.MarkovChain(), csrr.VSKNN()):
+        with pytest.raises(DataError, match="same time"):
+            kind.fit(constant)
 
 
 def test_times_of_when_rows_were_loaded_are_doubted():

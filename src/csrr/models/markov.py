@@ -10,11 +10,12 @@ from csrr._base.arrays import Float32Array, Rows
 from csrr._base.threads import use_threads
 from csrr.model_parameters import Threads
 from csrr.models.item_weights import ItemWeightsModel
+from csrr.models.order import list_sequences
 from csrr.models.schema import FileSchema, SparseArray
 from csrr.models.scorer import Scorer
 from csrr.models.search_space import Range
 from csrr.models.similar import mark_nothing
-from csrr.numerics.transitions import NextItems, Sequences
+from csrr.numerics.transitions import NextItems
 from csrr.parameters import Number, Whole, declare, parameter
 
 _LEAST = 1e-9
@@ -124,9 +125,8 @@ class MarkovChain(ItemWeightsModel):
         """
         self.check_params()
         log = self.read(data)
-        own = Sequences.of(log.user_counts(), log.item_rows[log.find_order()], log.n_items)
         with use_threads(self.threads):
-            found = NextItems(own, (max(float(self.decay), _LEAST),), min(int(self.neighbors), log.n_items))
+            found = NextItems(list_sequences(log), (max(float(self.decay), _LEAST),), min(int(self.neighbors), log.n_items))
             divisors = np.maximum(log.item_counts(), 1) ** float(self.item_scaling)
             weights = found.by_predictor.make_matrix((found.crossed / divisors[found.support]).astype(np.float32))
         self.remember(log)

@@ -115,8 +115,9 @@ class OrderSearch:
                 found.append(self._choose_next())
         except TimeUpError:
             self.is_cut = True
-            if not (found := [max(self.trials, key=lambda point: self.trials[point].mean)] if self.trials else []):
+            if not (tried := [point for point in self.trials if point.order.kind in kinds]):
                 raise
+            found = [max(tried, key=lambda point: self.trials[point].mean)]
         # The first is replaced only by what is surely better.
         best = found[0]
         for other in found[1:]:

@@ -12,6 +12,7 @@ from csrr._base.lazy_jit import compile_loop
 from csrr._base.threads import run_ranges, use_threads
 from csrr.model_parameters import Threads
 from csrr.models.base import Recommender
+from csrr.models.order import list_sequences
 from csrr.models.schema import FileSchema
 from csrr.models.search_space import Range
 from csrr.parameters import Choice, Number, Whole, declare, parameter
@@ -127,7 +128,7 @@ class VSKNN(Recommender):
         """
         self.check_params()
         log = self.read(data)
-        log.find_ages()  # or an error
+        list_sequences(log)  # or an error
         self.remember(log)
         return self
 
