@@ -125,8 +125,9 @@ class MarkovChain(ItemWeightsModel):
         """
         self.check_params()
         log = self.read(data)
+        decays = (max(float(self.decay), _LEAST),)
         with use_threads(self.threads):
-            found = NextItems(list_sequences(log), (max(float(self.decay), _LEAST),), min(int(self.neighbors), log.n_items))
+            found = NextItems(list_sequences(log), decays, min(int(self.neighbors), log.n_items))
             divisors = np.maximum(log.item_counts(), 1) ** float(self.item_scaling)
             weights = found.by_predictor.make_matrix((found.crossed / divisors[found.support]).astype(np.float32))
         self.remember(log)

@@ -342,8 +342,8 @@ class NextItems:
         counts = np.maximum(np.bincount(self.sequences.items, minlength=self.sequences.n_items), 1)
         return np.tile(counts ** -float(power), len(self.decays))
 
-    def find_taste(self, left: FloatArray, right: FloatArray, share: float | None = None) -> Taste:
-        """Return common taste by x_t @ left @ right.T, each decay with the share that least squares give, or `share`.
+    def find_taste(self, left: FloatArray, right: FloatArray) -> Taste:
+        """Return common taste by x_t @ left @ right.T, each decay with the share that least squares give.
 
         `left` and `right` are (m, r); those of the result have the same product, and columns of `right` are
         orthonormal.
@@ -353,7 +353,7 @@ class NextItems:
         left, right = (left @ turn.T).astype(np.float32), right.astype(np.float32)
         m, rank = left.shape
         longest, bounds = int(np.diff(own.starts).max(initial=1)), [*range(0, rank, _PANEL), rank]
-        decays, shares = self.fading.decays.astype(np.float32), np.full(n_decays, share or 0.0)
+        decays, shares = self.fading.decays.astype(np.float32), np.zeros(n_decays)
         events = own.items, own.starts, decays
 
         def add(first: int, last: int) -> tuple[Float64Array, Float64Array]:
@@ -362,7 +362,7 @@ class NextItems:
             add_moments(first, last, *events, left, right, now, squares, matched)
             return squares, matched
 
-        if share is None and rank:
+        if rank:
             squares, matched = (sum(each) for each in zip(*map_ranges(add, bounds), strict=True))
             squares += np.tril(squares, -1).T
             shares = np.linalg.lstsq(squares, matched, rcond=1e-9)[0]
