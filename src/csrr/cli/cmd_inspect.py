@@ -25,7 +25,7 @@ FOUND = ("rank_", "reg_", "l1_", "l2_")
 @click.option(
     "--by",
     type=click.Choice(["neighbors", "factors", "next"]),
-    help="Of CSRR, what makes items alike: their weights as neighbors, their factors, or what comes after an item.",
+    help="Of CSRR: alike by their weights as neighbors, by their factors, or, fitted with order=next, what comes after.",
 )
 @opts.k_option
 @opts.json_option
@@ -35,9 +35,6 @@ def similar(model: Path, item: str | None, user: str | None, by: str | None, k: 
     Examples:
       # Items that go with one item
       csrr similar model.csrr --item 17
-
-      # What comes after one item, of a model with order="next"
-      csrr similar model.csrr --item 17 --by next
 
       # Users with the same taste
       csrr similar model.csrr --user 42 -k 5
