@@ -287,6 +287,17 @@ def test_lists_tell_them(model, parts):
     assert CSRR(threads=1).fit(parts[0]).recommend([7, 8], 5).probabilities is None
 
 
+def test_lists_have_the_probabilities_of_the_pairs_held_out_events_among_them():
+    # Scores of lists and of all items are rounded in other ways.
+    train, rest = csrr.split(csrr.synthetic(600, 300, events_per_user=30, seed=2).log, ratio=0.6)
+    model = CSRR(cost_ratio=2.0, reg_low_rank=0.1, neighbors=20).fit(train)
+    model.calibrate(csrr.split(rest, ratio=0.5)[0])
+    recs = model.recommend(k=100)
+    items = model.items_.rows(recs.items.ravel()).reshape(recs.items.shape)
+    wanted = np.take_along_axis(model.probability(recs.users), items, axis=1)
+    np.testing.assert_allclose(recs.probabilities, wanted, atol=0.02)
+
+
 class TestCuts:
     def test_by_probability_and_by_score(self, model):
         whole = model.recommend(k=20)

@@ -1,12 +1,16 @@
 """CSRR(order=...) beside histories written out, on planted order, and with everything else that a model does."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import csrr
 from csrr import CSRR, DataError, ParameterError
+from csrr._base.threads import use_threads
+from csrr.models.session import Session
 
 GIVEN = {"order": "next", "decay": [0.4, 0.8], "neighbors": 6, "reg_neighbors": 1.0, "history_scaling": 0.2}
 GIVEN |= {"rare_scaling": 0.1, "reg_low_rank": 0.1}
@@ -329,3 +333,15 @@ def test_wrong_histories_are_refused(model):
         model.similar_items(3, by="before")
     with pytest.raises(ParameterError, match="order"):
         CSRR(reg_low_rank=0.1, neighbors=3).fit(plant(20)[0]).similar_items(3, by="next")
+
+
+def test_scores_have_the_same_bits_for_any_number_of_threads_of_blas(model):
+    rng, n, rank = np.random.default_rng(0), 10_001, 128
+    left, right = rng.standard_normal((2, n, rank)).astype(np.float32)
+    faded = replace(model._faded, left=left, right=right, weights=sparse.csr_array((2 * n, n), dtype=np.float32))
+    found = []
+    for blas in (1, 2):
+        with use_threads(2, blas=blas):
+            session = Session(model, faded, sparse.csr_array(([1.0, 2.0], ([0, 0], [5, 7])), shape=(1, n)))
+            found.append((faded.score_after(np.arange(64)), session.score()))
+    assert all((one == other).all() for one, other in zip(*found, strict=True))

@@ -131,6 +131,23 @@ def test_a_score_that_is_no_number_is_refused(bad: float) -> None:
         products.find_best(np.arange(1, 3), 3, Restrictions(700), ItemOrder.by_row(700))
 
 
+@pytest.mark.parametrize("user", [0.0, 1.0])
+def test_a_weight_that_is_no_number_is_refused(user: float) -> None:
+    weights = sparse.csr_array(np.array([[0, np.nan, 1], [0, 0, 0], [0, 0, 0]], np.float32))
+    clicks = sparse.csr_array(np.array([[1, 0, 0]], np.float32))
+    items = ScoredItems(np.ones((3, 1), np.float32), weights)
+    products = Products(items, np.full((1, 1), user, np.float32), clicks, np.ones(1, np.float32))
+    with pytest.raises(ValueError, match="NaN"):
+        products.find_best(np.arange(1), 2, Restrictions(3), ItemOrder.by_row(3))
+
+
+def test_a_score_of_minus_infinity_is_in_no_list() -> None:
+    items = ScoredItems(np.array([[-3e38], [1]], np.float32))
+    products = Products.of_factors(np.full((1, 1), 3e38, np.float32), items)
+    found, _ = products.find_best(np.arange(1), 2, Restrictions(2), ItemOrder.by_row(2))
+    assert found.tolist() == [[1, -1]]
+
+
 def test_rows_and_cells_that_are_not_there_are_refused() -> None:
     products, order = make_products(7), ItemOrder.by_row(700)
     with pytest.raises(IndexError, match="rows"):

@@ -27,7 +27,7 @@ from csrr.models.schema import (
 from csrr.models.settings import Settings
 from csrr.numerics.transitions import NextItems, Sequences, fade_histories
 from csrr.parameters import Number
-from csrr.ranking.topk import Products, multiply_pairs
+from csrr.ranking.topk import Products, multiply_factors, multiply_pairs
 
 if TYPE_CHECKING:
     from csrr.models.base import Recommender
@@ -125,8 +125,8 @@ class FadedScores:
 
     def score_after(self, rows: Rows) -> Float32Array:
         """Return the scores of all items by histories of one item each, at these rows, (len(rows), m)."""
-        latest, ages = self.latest[rows].toarray(), np.zeros(1, np.int32)
-        scores: Float32Array = latest + np.float32(self._weigh(ages)[0]) * (self.left[rows] @ self.right.T)
+        taste = np.float32(self.shares.sum()) * multiply_factors(self.left[rows], self.right)
+        scores: Float32Array = self.latest[rows].toarray() + taste
         return scores
 
     def make_products(self, model: Recommender, factors: Float32Array, faded: Any) -> Products:
@@ -189,8 +189,7 @@ def list_sequences(log: Log) -> Sequences:
             "all events have the same time, so what came first is unknown; leave the times out, and read the log with"
             " ordered=True if its rows are in order"
         )
-    items = log.item_rows[log.find_order()]
-    return Sequences(np.concatenate(([0], np.cumsum(log.user_counts()))), items, log.n_items)
+    return Sequences.of(log.user_counts(), log.item_rows[log.find_order()], log.n_items)
 
 
 def make_taste(items: FloatArray, l1: float, scaling: FloatArray) -> tuple[Float32Array, Float32Array]:

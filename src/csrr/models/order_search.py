@@ -103,9 +103,7 @@ class OrderSearch:
     def __post_init__(self) -> None:
         self.sequences: Sequences = list_sequences(self.last.log)
         self.clicks: Any = self.last.log.to_csr()[self.last.rows]
-        ages = self.last.log.find_ages()
-        starts = np.concatenate(([0], np.cumsum(self.last.log.user_counts())))
-        self.ages: Any = np.concatenate([ages[starts[row] : starts[row + 1]] for row in self.last.rows])
+        self.ages: Any = self.last.log.find_ages()[np.isin(self.last.log.user_rows, self.last.rows)]
 
     def run(self, kinds: Sequence[str]) -> Point:
         """Return the best point of these kinds of order, of those that there was time to try."""

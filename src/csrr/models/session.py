@@ -12,6 +12,7 @@ from csrr._base.arrays import AnyArray, Float32Array, Float64Array
 from csrr.data.ids import Id
 from csrr.models.foldin import FoldedUsers
 from csrr.models.order import FadedScores
+from csrr.ranking.topk import multiply_factors
 from csrr.results.recommendations import Recommendations
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Session:
             Shape (n_items,).
         """
         users: Float64Array = self._scores.shares @ self._users
-        scores: Float32Array = (self._scores.right @ users.astype(np.float32)).astype(np.float32)
+        scores: Float32Array = multiply_factors(users.astype(np.float32)[None], self._scores.right)[0]
         return scores + (self._scale @ self._sums).astype(np.float32)
 
     def recommend(self, k: int = 10, **options: Any) -> Recommendations:

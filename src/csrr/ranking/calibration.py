@@ -298,16 +298,18 @@ def _fill_histogram(scores: Float32Array, edges: Float32Array) -> Int64Array:
 
 
 MOST_BINS = 1000
+ROUNDING = np.float32(2.0**-19)
+"""The share of the largest score by which edges lie below the scores of positives."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(TabularResult):
     """Maps scores to the probability that an unseen item is chosen: a nondecreasing step function.
 
-    Bin b holds the scores in (edges[b-1], edges[b]]. An edge lies just below the score of a positive: there and nowhere
-    else can the isotonic regression of single cells step. With at most MOST_BINS distinct scores of positives every one
-    has its bin, and this is that regression exactly; with more, they share bins evenly. At the top it may rest on few
-    cells.
+    Bin b holds the scores in (edges[b-1], edges[b]]. An edge lies just below the score of a positive, by more than
+    scores are rounded: there and nowhere else can the isotonic regression of single cells step. With at most MOST_BINS
+    distinct scores of positives every one has its bin, and this is that regression; with more, they share bins evenly.
+    At the top it may rest on few cells.
 
     Held-out data shows only some of the positives among the unseen cells. Where the log, training and held-out events
     together, shows a share `observed_share` of all positives, (n_training + H)/observed_share - n_training positives
@@ -691,10 +693,14 @@ def _compute_label_rate(n_shown: int, n_training: int, observed_share: float) ->
 
 
 def _find_edges(positives: Float32Array) -> Float32Array:
-    """Return the largest float32 below each of at most MOST_BINS scores of positives, increasing."""
+    """Return edges just below each of at most MOST_BINS scores of positives, increasing.
+
+    They are below by more than rounding: scores of lists, and of one user, have other last bits than those of blocks.
+    """
     distinct = np.unique(positives)
     if len(distinct) > MOST_BINS:
         ordered = np.sort(positives)
         distinct = np.unique(ordered[np.arange(MOST_BINS) * len(ordered) // MOST_BINS])
-    edges = np.nextafter(distinct, np.float32(-np.inf))
+    largest = np.abs(distinct[np.isfinite(distinct)]).max(initial=0)
+    edges = np.unique(np.minimum(np.nextafter(distinct, np.float32(-np.inf)), distinct - ROUNDING * largest))
     return edges[edges > -np.inf]

@@ -290,7 +290,7 @@ def consider(  # type: ignore[no-untyped-def]
     for t in range(first, stop):
         p = queue[t]
         j, added = by_norm[p], sums[i, p]
-        if added == -np.inf or not added >= least:
+        if added == -np.inf or added < least:
             continue
         if marks:
             sums[i, p] = -np.inf
@@ -302,6 +302,7 @@ def consider(  # type: ignore[no-untyped-def]
             if is_open:
                 product += multiply_columns(users, row, items, j, stages[s], stages[s + 1])
         score, place = product + added, places[j]
+        is_open = is_open and score != -np.inf
         if is_open and np.isnan(score):
             not_a_number[i] = True
         elif is_open and sizes[i] < k:
