@@ -25,7 +25,7 @@ FOUND = ("rank_", "reg_", "l1_", "l2_")
 @click.option(
     "--by",
     type=click.Choice(["neighbors", "factors", "next"]),
-    help="Of CSRR: alike by their weights as neighbors, by their factors, or, fitted with order=next, what comes after.",
+    help="Of CSRR: alike as neighbors or by their factors; next: what comes after, with order=next.",
 )
 @opts.k_option
 @opts.json_option
