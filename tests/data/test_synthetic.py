@@ -348,4 +348,4 @@ def test_what_is_shown_is_the_log_and_what_its_events_are_from():
     own, noise = (round(100 * np.mean(data.truth == cause)) for cause in (1, 2))
     log, shares = repr(data).split("\n", 1)[0], repr(data).split("\n")[-1]
     assert log == f"Synthetic {repr(data.log).splitlines()[0]}"
-    assert f"{own} % users' own choices, {noise} % noise, 0 % from what came before" in shares
+    assert f"{own} % choices that are the user's own, {noise} % noise, 0 % from what came before" in shares

@@ -61,7 +61,9 @@ class Synthetic:
 
     def __repr__(self) -> str:
         shares = np.bincount(self.truth, minlength=4) / len(self.truth)
-        causes = zip(shares, ("from taste", "users' own choices", "noise", "from what came before"), strict=True)
+        causes = zip(
+            shares, ("from taste", "choices that are the user's own", "noise", "from what came before"), strict=True
+        )
         return f"Synthetic {self.log!r}\n" + ", ".join(f"{100 * share:.0f} % {cause}" for share, cause in causes)
 
 
