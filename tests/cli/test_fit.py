@@ -26,6 +26,12 @@ def test_the_file_holds_the_model_that_python_fits(log, log_file, tmp_path):
     assert facts["bytes"] == (tmp_path / "m.csrr").stat().st_size
 
 
+def test_several_numbers_of_a_parameter_are_a_list(log_file, tmp_path):
+    for args in (("-p", "decay=0.5,0.9"), ("-p", "decay=[0.5, 0.9]"), ("--decay", "0.5,0.9")):
+        told = as_json("fit", log_file, "-o", tmp_path / "m.csrr", "--threads", 1, *args)
+        assert told["params"]["decay"] == [0.5, 0.9]
+
+
 def test_it_says_the_certificate_and_no_progress_in_a_pipe(log_file, tmp_path):
     result = fit(log_file, tmp_path / "m.csrr")
     assert result.stdout.splitlines()[-1] == str(csrr.load(tmp_path / "m.csrr").certificate_)

@@ -21,6 +21,25 @@ def test_similar_needs_an_item_or_a_user(model_file):
         assert (result.exit_code, "one of --item and --user" in result.stderr) == (2, True)
 
 
+def test_similar_says_what_comes_after_an_item(log, model_file, tmp_path):
+    table = {"user": log.user_rows, "item": log.item_rows}
+    model = csrr.CSRR(order="next", decay=0.5, reg_low_rank="noise", neighbors=5, reg_neighbors=1.0)
+    model.fit(csrr.read(table, ordered=True)).save(tmp_path / "next.csrr")
+    found = [as_json("similar", tmp_path / "next.csrr", "--item", 7, "--by", by) for by in ("next", "factors")]
+    assert [each["neighbors"] for each in found] == [
+        model.similar_items(7, 10, by=by).to_arrow().to_pylist() for by in ("next", "factors")
+    ]
+    assert found[0] != found[1]
+    csrr.EASE().fit(log).save(tmp_path / "ease.csrr")
+    for given, words in (
+        ((model_file, "--item", 7, "--by", "next"), "needs a model of what comes next"),
+        ((model_file, "--user", 7, "--by", "next"), "--by goes with --item"),
+        ((tmp_path / "ease.csrr", "--item", 7, "--by", "next"), "has no parameter 'by'"),
+    ):
+        result = in_process("similar", *given)
+        assert (result.exit_code, words in result.stderr) == (2, True), result.stderr
+
+
 def test_info_tells_size_parameters_and_certificate(log, model, model_file):
     told = as_json("info", model_file)
     assert told["kind"] == "CSRR"

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.usefixtures("empty_data_dir")
         ("", "e.csv: the file is empty"),
         ("user,item\n", "the table has no rows"),
         ("user item\n", "found no separator in the first line ('user item')"),
+        ("1 10 20 30\n2 10 20\n", "a user and their items on each line are format='user-lists'"),
         ("1,2,3\n4,5,6\n", "e.csv: the first line looks like data, not like column names: '1', '2', '3'"),
         ("1,2,3\n4,5,6\n", "pass header=False, and columns by position, such as user=0"),
         ("user,item,rating\n1,2,3\n1,2\n", "e.csv: line 3 ('1,2') has 2 fields where 3 are expected"),

@@ -341,3 +341,11 @@ def test_tastes_move():
 def test_shares_of_order_that_cannot_be(given, words):
     with pytest.raises((csrr.DataError, csrr.ParameterError), match=words):
         csrr.synthetic(60, 40, events_per_user=10, **given)
+
+
+def test_what_is_shown_is_the_log_and_what_its_events_are_from():
+    data = csrr.synthetic(60, 40, events_per_user=12, noise=0.2, seed=1)
+    own, noise = (round(100 * np.mean(data.truth == cause)) for cause in (1, 2))
+    log, shares = repr(data).split("\n", 1)[0], repr(data).split("\n")[-1]
+    assert log == f"Synthetic {repr(data.log).splitlines()[0]}"
+    assert f"{own} % choices that are the user's own, {noise} % noise, 0 % from what came before" in shares

@@ -22,9 +22,14 @@ FOUND = ("rank_", "reg_", "l1_", "l2_")
 @opts.model_argument
 @click.option("--item", metavar="ID", help="Find items like this one.")
 @click.option("--user", metavar="ID", help="Find users like this one.")
+@click.option(
+    "--by",
+    type=click.Choice(["neighbors", "factors", "next"]),
+    help="Of CSRR: alike as neighbors or by their factors; next: what comes after, with order=next.",
+)
 @opts.k_option
 @opts.json_option
-def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bool) -> None:
+def similar(model: Path, item: str | None, user: str | None, by: str | None, k: int, as_json: bool) -> None:
     """Find the items or users of MODEL that are most like one.
 
     Examples:
@@ -38,12 +43,14 @@ def similar(model: Path, item: str | None, user: str | None, k: int, as_json: bo
 
     if (item is None) == (user is None):
         raise click.UsageError("give one of --item and --user")
+    if by and item is None:
+        raise click.UsageError("--by goes with --item")
     fitted: Any = load_model(model)
     kind = "items" if item is not None else "users"
     opts.check_can(fitted, f"similar_{kind}", f"say which {kind} are alike")
     with tell_known_ids(fitted):
         if item is not None:
-            found = fitted.similar_items(as_id(item, fitted.items_), k)
+            found = fitted.similar_items(as_id(item, fitted.items_), k, **({"by": by} if by else {}))
         else:
             found = fitted.similar_users(as_id(user or "", fitted.users_), k)
     table = found.to_arrow()

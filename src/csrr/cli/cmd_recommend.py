@@ -35,7 +35,7 @@ def parse_least_probability(text: str) -> float | str:
 @opts.model_argument
 @click.option("--user", "users", multiple=True, metavar="ID", help="A user of the model; may be repeated.")
 @click.option("--all-users", "--all", "everyone", is_flag=True, help="All users of the model.")
-@click.option("--history", multiple=True, metavar="ID,ID,...", help="What someone new has chosen.")
+@click.option("--history", multiple=True, metavar="ID,ID,...", help="What someone new has chosen, newest last.")
 @opts.k_option
 @click.option("--include-seen", is_flag=True, help="Keep items that the user already has.")
 @click.option("--candidate", "candidates", multiple=True, metavar="ID", help="Choose from these items only.")

@@ -363,12 +363,13 @@ def _explain_lack(kind: type[csrr.Recommender], known: Iterable[str], name: str)
 
 
 def _read_value(text: str) -> Any:
-    """Return what JSON makes of `text`, or `text`."""
+    """Return what JSON makes of `text`, several numbers as a list, or `text`."""
     try:
         # JSON has no .5
         return json.loads(re.sub(r"^(-?)\.(?=[0-9])", r"\g<1>0.", text))
     except ValueError:
-        return text
+        numbers = text.split(",")
+        return [float(each) for each in numbers] if len(numbers) > 1 and all(map(is_float, numbers)) else text
 
 
 def as_time(text: str | None) -> float | str | None:

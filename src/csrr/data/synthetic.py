@@ -59,6 +59,13 @@ class Synthetic:
     transitions: sparse.csr_array[np.float64, tuple[int, int]] | None = None
     events: pa.Table | None = None
 
+    def __repr__(self) -> str:
+        shares = np.bincount(self.truth, minlength=4) / len(self.truth)
+        causes = zip(
+            shares, ("from taste", "choices that are the user's own", "noise", "from what came before"), strict=True
+        )
+        return f"Synthetic {self.log!r}\n" + ", ".join(f"{100 * share:.0f} % {cause}" for share, cause in causes)
+
 
 def synthetic(
     n_users: int = 600,

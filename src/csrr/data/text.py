@@ -276,7 +276,7 @@ def _sniff(sample: Sequence[str]) -> str:
     if not some:
         raise DataError(
             f"found no separator in the first line ({show_value(sample[0])}); pass separator='...', or remove the line"
-            " where it is a comment"
+            " where it is a comment; a user and their items on each line are format='user-lists'"
         )
     return some[0]
 

@@ -337,7 +337,7 @@ def _find_cuts(log: Log, every: Any, first: Any) -> Float64Array:
     if not 1 <= n <= MOST_WINDOWS:
         raise ParameterError(
             f"every={show_value(every)}: there are {left / _DAY:.3g} days after the first cut, which must be 1 to"
-            f" {MOST_WINDOWS} windows"
+            f" {MOST_WINDOWS} windows, of {left / _DAY / MOST_WINDOWS:.3g} days or more each"
         )
     cuts: Float64Array = start + length * np.arange(n + 1, dtype=np.float64)
     return cuts
