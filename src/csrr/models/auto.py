@@ -11,9 +11,7 @@ import numpy as np
 from csrr._base.arrays import FloatArray
 from csrr._base.text import format_html_words
 from csrr._base.threads import TimeUpError, cut_off, seconds_left
-from csrr.data.errors import DataWarning, warn_caller
 from csrr.data.log import Log
-from csrr.data.split import describe_loaded_times
 from csrr.model_parameters import HoldOut
 from csrr.models.build_problem import build_problem, find_genuine_events
 from csrr.models.held_out import LEAST_USERS, LIST_LENGTH, hold_out, resolve_way
@@ -209,8 +207,6 @@ def _choose_order(model: CSRRBase, log: Log, user_costs: Any, item_costs: Any) -
     space = find_search_space(model)
     order, left = resolve_order(model, kinds[-1])
     list_sequences(log)  # whether there is an order
-    if (doubt := describe_loaded_times(log)) is not None:
-        warn_caller(doubt, DataWarning)
     if not left and space.is_complete and len(kinds) == 1:
         return choose_by_rule(space.given, "nothing was left to choose", order)
     by_rule = IGNORE if len(kinds) > 1 else order
