@@ -43,7 +43,7 @@ class Chosen(ResultTable):
     - decay, decay_2, decay_3 (0: none), history_scaling, rare_scaling, where the order of events was tried;
     - ndcg: the mean over users of the NDCG@20 of their held-out events, and its standard error, `error`.
 
-    `settings` is what the fit took, `order` what the order of events is for in it, `note` how it came to it. Without
+    `settings` is what the fit took, `order` how it used the order of events, `note` how it came to it. Without
     rows nothing was searched. `n_events` is the size of the log at the choice (0: not known), `n_now` that after
     updates, which keep the choice.
     """
@@ -106,7 +106,7 @@ class Chosen(ResultTable):
 
 
 def list_order(order: OrderSettings) -> tuple[float, ...]:
-    """Return what the order is for as values of ORDER_COLUMNS."""
+    """Return how the order of events is used as values of ORDER_COLUMNS."""
     decays = (*order.decays, 0.0, 0.0, 0.0)[:3]
     return (*decays, order.history_scaling, order.rare_scaling)
 
@@ -114,7 +114,7 @@ def list_order(order: OrderSettings) -> tuple[float, ...]:
 def find_search_space(model: CSRRBase, kind: str | None = None) -> SearchSpace:
     """Return the settings that a model's parameters give, and the names of those that they leave open.
 
-    `kind` is what the order of events is for in the fit; None: as the parameter says.
+    `kind` is the kind of order of the fit; None: as the parameter says.
     """
     rule = NEXT_RULE if (kind or model.order) == "next" else RULE
     names = ("reg_sparse", "neighbors", "reg_neighbors", "denoise")
@@ -184,7 +184,7 @@ def choose_by_rule(settings: Settings, note: str, order: OrderSettings = IGNORE)
 
 
 def resolve_order(model: CSRRBase, kind: Any, chosen: OrderSettings = IGNORE) -> tuple[OrderSettings, frozenset[str]]:
-    """Return what the order is for by a model's parameters, and which of them are open; `chosen` stands for these."""
+    """Return how a model's parameters use the order, and which of them are open; `chosen` has values for these."""
     if kind == "ignore":
         return IGNORE, frozenset()
     values: dict[str, Any] = {
@@ -202,7 +202,7 @@ def resolve_order(model: CSRRBase, kind: Any, chosen: OrderSettings = IGNORE) ->
 
 
 def _choose_order(model: CSRRBase, log: Log, user_costs: Any, item_costs: Any) -> Chosen:
-    """What the order is for and the settings with it: given, or chosen on each user's last training event."""
+    """Settings and the use of the order: given, or chosen on each user's last training event."""
     kinds = ("ignore", "recent", "next") if model.order == "auto" else (model.order,)
     space = find_search_space(model)
     order, left = resolve_order(model, kinds[-1])

@@ -1,4 +1,4 @@
-"""Scores of histories that fade: what the order of events is for in a fit, and the parts that it adds up."""
+"""Scores of histories that fade: how a fit uses the order of events, and the parts that it adds up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Kind = Literal["ignore", "next", "recent"]
 
 
 class OrderSettings(NamedTuple):
-    """What the order of events is for in a fit: the parameters `order`, `decay`, `history_scaling`, `rare_scaling`."""
+    """The use of the order of events in a fit: the parameters `order`, `decay`, `history_scaling`, `rare_scaling`."""
 
     kind: Kind = "ignore"
     decays: tuple[float, ...] = ()
@@ -56,7 +56,7 @@ IGNORE = OrderSettings()
 
 
 class OrderFacts(NamedTuple):
-    """Those of them that a file has beside its arrays."""
+    """The settings of `OrderSettings` that a model file has beside its arrays."""
 
     kind: Kind = "ignore"
     history_scaling: Annotated[float, Number(least=0, most=1)] = 0.0
@@ -160,9 +160,7 @@ class FadedScores:
     def from_state(cls, arrays: Arrays, kind: Kind, ages: Any) -> FadedScores | None:
         """Return the scores whose `state` these are, None where order is ignored; `ages` are those of the events."""
         if ("order.decays" in arrays) != (kind != "ignore") or (kind != "ignore" and ages is None):
-            raise ModelFileError(
-                "what the order of events is for, its arrays and the ages of events do not go together"
-            )
+            raise ModelFileError("the kind of order, its arrays and the ages of events do not go together")
         if kind == "ignore":
             return None
         right, each, shares = arrays["order.right"], arrays["order.decays"], arrays["order.shares"]

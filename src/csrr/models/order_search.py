@@ -1,4 +1,4 @@
-"""The search of what the order of events is for: on each user's last training event, with all before it known."""
+"""The search for the best use of the order of events: on each user's last training event, given all before it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOST_SCORES, LEAST_MEASURED, MOST_WORK = 1.2e8, 2500, 4e10
 """The largest number of scores of a trial, the users that are measured in any case, and the largest number of
 multiplications that solving for neighbors may take to be tried."""
 ORDER_COLUMNS = ("decay", "decay_2", "decay_3", "history_scaling", "rare_scaling")
-"""The columns of trials that say what the order is for."""
+"""The columns of trials that say how the order is used."""
 _USERS_AT_ONCE = 64
 
 

@@ -420,7 +420,7 @@ class ScoredItems:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """The scores users @ items.factors.T + diag(scale) @ A @ items.weights: common taste, and what goes with a history.
+    """The scores users @ items.factors.T + diag(scale) @ A @ items.weights: common taste, and weights of a history.
 
     `users`, (n, d), and the factors are float32; `clicks`, csr of shape (n, n_items), holds A, of values `amounts`,
     (n_clicks,), or ones; `scale` has shape (n,). As a function, it gives the scores of all items by user rows.
