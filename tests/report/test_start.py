@@ -361,6 +361,14 @@ def test_what_follows_is_of_the_model_in_order(in_order):
     assert [each.part for each in in_order.learning] == list(HALVES)
 
 
+def test_of_a_log_without_times_a_command_declares_its_order(in_order):
+    timeless = replace(in_order, source="a.csv", facts=replace(in_order.facts, first=None, last=None))
+    declare = "csrr start a.csv --ordered"
+    assert declare in [each.line for each in list_commands(timeless)]
+    for look in (replace(timeless, options="--ordered"), replace(in_order, source="a.csv"), in_order):
+        assert declare not in " ".join(each.line for each in list_commands(look))
+
+
 def test_what_order_is_worth_may_be_nothing_or_less(in_order):
     plain, ordered = (next(each for each in in_order.results if each.name == name) for name in ("CSRR", NEXT))
     swapped = [replace(plain, name=NEXT), replace(ordered, name="CSRR")]

@@ -418,7 +418,12 @@ def list_commands(look: FirstLook) -> list[Command]:
         if log is not None and kind.__name__ != BASELINE
         else Command("Describe the model.", f"csrr info {model}")
     )
-    return [*found, tune, Command("Add new events.", f"csrr update {model} new.csv{options} -o {model}")]
+    found.append(tune)
+    if log is not None and look.facts.first is None and "--ordered" not in options:
+        found.append(
+            Command("Learn what comes next, if rows are in order, oldest first.", f"csrr start {log} --ordered")
+        )
+    return [*found, Command("Add new events.", f"csrr update {model} new.csv{options} -o {model}")]
 
 
 def _quote_first(ids: Any) -> str:
