@@ -340,9 +340,10 @@ def test_data_without_an_order_are_refused_with_what_to_do(planted):
 def test_times_of_when_rows_were_loaded_are_doubted():
     table, _ = plant(200)
     loaded = csrr.read(table | {"time": 1_000_000_000 + 1000 * table["user"]})
-    with pytest.warns(csrr.DataWarning, match="at one time") as warned:
-        CSRR(**GIVEN).fit(loaded)
-    assert len(warned) == 1
+    for model in (CSRR(**GIVEN), CSRR(order="auto"), csrr.MarkovChain()):
+        with pytest.warns(csrr.DataWarning, match="at one time") as told:
+            model.fit(loaded)
+        assert [each.filename for each in told] == [__file__]
 
 
 def test_wrong_histories_are_refused(model):
