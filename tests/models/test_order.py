@@ -265,6 +265,16 @@ def test_a_result_does_not_depend_on_threads(planted):
     assert one.chosen_.order == two.chosen_.order
 
 
+def test_recent_histories_say_that_no_time_was_left_for_neighbors(planted, monkeypatch):
+    def run_out(*given):
+        raise TimeUpError
+
+    monkeypatch.setattr("csrr.models.csrr_base.Neighborhood.of", run_out)
+    model = CSRR(order="recent", decay=0.6, reg_low_rank=0.1).fit(planted[0])
+    assert model.neighbors_.nnz == 0
+    assert "left no time for neighbors" in model.chosen_.note
+
+
 def test_a_search_that_is_cut_short_keeps_the_kind_of_order_that_was_asked_for(planted, monkeypatch):
     def run_out(*given):
         raise TimeUpError

@@ -382,13 +382,13 @@ class CSRRBase(Recommender):
         if found.free and seconds_left() != 0:
             factors = refold_users(built.problem, factors)
         faded, neighborhood = None, self._find_neighborhood(built, factors, balanced, chosen.order)
-        if chosen.order.kind != "ignore":
-            faded = fit_faded(log, built, factors.items, neighborhood, chosen.order)
-            neighborhood = Neighborhood.none(log.n_items)
         if neighborhood is None:
             neighborhood = Neighborhood.none(log.n_items)
             note = f"{chosen.note}; then none: the time limit left no time for neighbors"
             chosen = replace(chosen, settings=chosen.settings._replace(neighbors=0), note=note)
+        if chosen.order.kind != "ignore":
+            faded = fit_faded(log, built, factors.items, neighborhood, chosen.order)
+            neighborhood = Neighborhood.none(log.n_items)
         spec = ProblemSpec(
             self.loss, built.costs.alpha, float(self.user_scaling), found.free, self.choose_weighing(log)
         )

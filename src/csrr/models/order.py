@@ -208,14 +208,12 @@ def divide_rare(sequences: Sequences, power: float) -> Float32Array:
 
 
 def fit_faded(
-    log: Log, built: ClickProblem, items: FloatArray, neighborhood: Neighborhood | None, order: OrderSettings
+    log: Log, built: ClickProblem, items: FloatArray, neighborhood: Neighborhood, order: OrderSettings
 ) -> FadedScores:
     """Return the scores of histories that fade, by the factors of items, (m, r), and the neighbors without order."""
     taste = make_taste(items, built.problem.l1 / (built.costs.alpha * built.clicks.level), built.scaling.item)
     if order.kind == "next":
         return fit_next(list_sequences(log), taste, built.settings, order)
-    if neighborhood is None:
-        return fade_scores(taste, sparse.csr_array((len(items), len(items)), dtype=np.float32), 0.0, order.decays)
     return fade_scores(taste, neighborhood.weights, neighborhood.power, order.decays)
 
 
