@@ -267,6 +267,19 @@ class TestTheWayOfHoldingOut:
         assert part.times.max() < asked.times.min()
         assert len(part) == pytest.approx(0.9 * len(timed), abs=2)
 
+    @pytest.mark.parametrize("way", ["last", "time"])
+    def test_views_that_came_after_a_held_out_purchase_are_in_neither_part(self, timed, way):
+        kinds = np.random.default_rng(1).choice(["view", "buy"], len(timed))
+        columns = {"user": timed.user_rows, "item": timed.item_rows, "time": timed.times, "event": kinds}
+        log = csrr.read(columns, event="event", weights={"view": 1, "buy": 3}, target="buy")
+        part, asked = hold_out(log, 0, way)
+        rows = np.unique(asked.user_rows)
+        assert len(rows) > 100
+        assert asked.is_target.all()
+        for row in rows:
+            mine, theirs = (each.times[each.user_rows == row] for each in (part, asked))
+            assert mine.max() < theirs.min()
+
     @pytest.mark.parametrize(("how", "way"), [({"last": 2}, "last"), ({"time_quantile": 0.8}, "time"), ({}, "random")])
     def test_auto_follows_the_split_of_the_log(self, timed, how, way, monkeypatch):
         monkeypatch.setattr(held_out, "ENOUGH_USERS", LEAST_USERS)

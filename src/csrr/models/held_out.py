@@ -37,8 +37,9 @@ def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | No
     """Return the events to fit and those held out, or None where too few users can spare an event.
 
     Of a log with a target, only pairs of that type are held out, with all their events: if a view of a bought item
-    stayed in the log, the purchase would be too easy to predict. With "auto", events are held out as the log's own test
-    was, but at random where that leaves too few users.
+    stayed in the log, the purchase would be too easy to predict. Where the last or all from a time on are held out,
+    later events of other types are in neither part. With "auto", events are held out as the log's own test was, but at
+    random where that leaves too few users.
     """
     rng = np.random.default_rng(seed)
     if (way == "last" and not log.is_ordered) or (way == "time" and log.times is None):
@@ -47,8 +48,9 @@ def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | No
     counts = log.user_counts()
     kind = resolve_way(log, way)
     held = _mark_end(log) if kind == "time" else _mark_tenth(log, counts, rng, latest=kind == "last")
-    spared = np.bincount(log.user_rows[held], minlength=log.n_users)
-    users = np.flatnonzero((spared > 0) & (spared < counts))
+    kept = ~held if kind == "random" else _mark_before(log, held, of_all=kind == "time")
+    spared, left = (np.bincount(log.user_rows[mask], minlength=log.n_users) for mask in (held, kept))
+    users = np.flatnonzero((spared > 0) & (left > 0))
     if way == "auto" and kind != "random" and len(users) < ENOUGH_USERS:
         return hold_out(log, seed, "random")
     if len(users) < LEAST_USERS:
@@ -56,7 +58,7 @@ def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | No
     most = min(MOST_USERS, max(MOST_SCORES // log.n_items, MOST_USERS // 3))
     is_chosen = np.zeros(log.n_users, np.bool_)
     is_chosen[rng.permutation(users)[:most]] = True
-    return log.select(~held), log.select(held & is_chosen[log.user_rows])
+    return log.select(kept), log.select(held & is_chosen[log.user_rows])
 
 
 def resolve_way(log: Log, way: HoldOut) -> HoldOut:
@@ -83,6 +85,17 @@ def _mark_end(log: Log) -> BoolArray:
     of_target = log.times[log.is_target]
     held: BoolArray = log.is_target & (log.times >= np.quantile(of_target, 1 - SHARE, method="higher"))
     return held
+
+
+def _mark_before(log: Log, held: BoolArray, *, of_all: bool) -> BoolArray:
+    """The events before the first held-out one, (n_events,): `of_all` users, or of the user."""
+    if of_all:
+        assert log.times is not None
+        early: BoolArray = log.times < log.times[held].min()
+        return early
+    ages, first = log.find_ages(), np.full(log.n_users, -1)
+    np.maximum.at(first, log.user_rows[held], ages[held])
+    return ages > first[log.user_rows]
 
 
 def find_best_multiple(
