@@ -35,7 +35,7 @@ HISTORY_SCALINGS, NEXT_STRENGTHS, MORE = (0.0, 0.3), (0.35, 0.5, 0.72), (100,)
 """The `history_scaling`, the strengths on the rank and the larger numbers of neighbors that are tried."""
 NEXT_RULE = Settings(cost_ratio=1.0, reg_sparse=1.0, max_rank=128, neighbors=NEIGHBORS, reg_neighbors=3.0)
 """The settings of a fit for the next event without a search: U by one SVD."""
-MOST_SCORES, LEAST_MEASURED, MOST_WORK = 1.2e8, 2500, 4e10
+MOST_SCORES, LEAST_MEASURED, MOST_WORK = 2.5e8, 2500, 4e10
 """The largest number of scores of a trial, the users that are measured in any case, and the largest number of
 multiplications that solving for neighbors may take to be tried."""
 ORDER_COLUMNS = ("decay", "decay_2", "decay_3", "history_scaling", "rare_scaling")
