@@ -113,6 +113,13 @@ def test_items_in_parts_and_together_have_the_same_weights(monkeypatch: pytest.M
     assert np.array_equal(parts.solve(parts.find_taste(none, none), 0.2, [1.0]), expected)
 
 
+def test_more_predictors_than_items_are_all_items() -> None:
+    own = make_sequences(30, 10)
+    every, more = NextItems(own, DECAYS, own.n_items), NextItems(own, DECAYS, 10**9)
+    assert np.array_equal(more.support, every.support)
+    assert np.array_equal(more.crossed, every.crossed)
+
+
 def test_a_singular_system_is_refused() -> None:
     # One event back, all decays give the same weight.
     own = Sequences(np.array([0, 2, 4]), np.array([0, 1, 0, 1], np.int32), 2)

@@ -127,7 +127,7 @@ class MarkovChain(ItemWeightsModel):
         log = self.read(data)
         decays = (max(float(self.decay), _LEAST),)
         with use_threads(self.threads):
-            found = NextItems(list_sequences(log), decays, min(int(self.neighbors), log.n_items))
+            found = NextItems(list_sequences(log), decays, int(self.neighbors))
             divisors = np.maximum(log.item_counts(), 1) ** float(self.item_scaling)
             weights = found.by_predictor.make_matrix((found.crossed / divisors[found.support]).astype(np.float32))
         self.remember(log)

@@ -280,9 +280,10 @@ class NextItems:
     """
     minimize  rho/2*||D^-1 S||_F^2 + 1/2 * sum over users and t of ||e(i_t) - R z_t - S' x_t||^2
 
-    over S of (C*m, m), zero but for some predictors of each item j in column j: those of the `width` items of each
-    decay c with the largest C_ij/sqrt(G_ii), where C is the sum of x_t e(i_t)' and G that of x_t x_t'. x_t, (C*m,), is
-    the faded history before the event t, z_t what common taste makes of it (`Taste`), and D = diag(counts^-power).
+    over S of (C*m, m), zero but for some predictors of each item j in column j: those of the `width` items (or all,
+    if there are fewer) of each decay c with the largest C_ij/sqrt(G_ii), where C is the sum of x_t e(i_t)' and G that
+    of x_t x_t'. x_t, (C*m,), is the faded history before the event t, z_t what common taste makes of it (`Taste`), and
+    D = diag(counts^-power).
     """
 
     sequences: Sequences
@@ -308,7 +309,7 @@ class NextItems:
     def _found(self) -> tuple[Int32Array, Float32Array]:
         """The predictors of each item, -1 after the last, and C at them, (m, C*width) both."""
         own, m = self.sequences, self.sequences.n_items
-        support = np.full((m, len(self.decays) * self.width), -1, np.int32)
+        support = np.full((m, len(self.decays) * min(self.width, m)), -1, np.int32)
         crossed = np.zeros(support.shape, np.float32)
         if not self.width:
             return support, crossed
