@@ -1,4 +1,4 @@
-# make demo | test | test-durations | check | fuzz | docs | docs-site | bench | package | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
+# make demo | demo-serve | test | test-durations | check | fuzz | docs | docs-site | bench | package | lock | audit | sbom | clean. Everything runs in .venv, which is made where it is missing.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,13 +7,17 @@ BIN := $(VENV)/bin
 # Two tests at a time; those of a file stay together, with what they share.
 TESTS := $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test test-durations check fuzz docs docs-site bench package lock audit sbom clean
+.PHONY: demo demo-serve test test-durations check fuzz docs docs-site bench package lock audit sbom clean
 
 demo: $(VENV)/.for-use
 	$(BIN)/csrr demo
 
 test: $(VENV)/.for-dev
 	$(TESTS)
+
+# A shop of made-up clicks on the air, with its lists in PostgreSQL where that is installed, else in SQLite.
+demo-serve: $(VENV)/.for-dev
+	$(BIN)/python examples/demo_serve.py
 
 # One test at a time, and the fifty slowest of them.
 test-durations: $(VENV)/.for-dev

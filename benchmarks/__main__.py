@@ -2,7 +2,7 @@
 
 Rows that are named are measured again. Every row is kept as it comes, so that a run that was stopped goes on; `make
 docs` makes docs/benchmarks.md of them. The defaults against tuned rivals: `python -m benchmarks.defaults`; order
-against its rivals: `python -m benchmarks order`.
+against its rivals: `python -m benchmarks order`; what items are: `python -m benchmarks features`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks import order
+from benchmarks import features, order
 from benchmarks.keep import RESULTS, describe_origin, keep_result, read_results
 from benchmarks.measure import timed
 from benchmarks.rows import ROWS
@@ -53,4 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    order.main(sys.argv[2:]) if sys.argv[1:2] == ["order"] else main()
+    others = {"order": order.main, "features": features.main}
+    others[sys.argv[1]](sys.argv[2:]) if sys.argv[1:2] and sys.argv[1] in others else main()

@@ -4,9 +4,11 @@
     python -m benchmarks.accuracy merge LINES.gz ...
 
 A rival's parameters are those that climb highest on a tenth of each user's training events, held out, by the first
-measure of the data set: from the best parameters known before, one step up or down a ladder at a time. `measure` runs
-each system on each split as a process with cores of its own and writes a line of JSON as it ends, so that a run that
-was stopped goes on, and so does a search that was cut short. `merge` puts the lines into docs/results/defaults.json.
+measure of the data set: from the best parameters known before, one step up or down a ladder at a time. With `--once`
+it climbs on split 0 alone, and the other splits take what it found there: those training events hold test events of
+theirs, and a search on each split may find better. `measure` runs each system on each split as a process with cores of
+its own and writes a line of JSON as it ends, so that a run that was stopped goes on, and so does a search that was cut
+short. `merge` puts the lines into docs/results/defaults.json.
 """
 
 from __future__ import annotations
@@ -341,8 +343,12 @@ def measure(
     kept: Params | None,
     seconds: float = math.inf,
     known: Iterable[tuple[Params, float]] = (),
+    given: Params | None = None,
 ) -> dict[str, Any]:
-    """A system on the test data of a split: its parameters, the means of the measures, and those of each user."""
+    """A system on the test data of a split: its parameters, the means of the measures, and those of each user.
+
+    A rival whose parameters are `given` is not searched.
+    """
     train, test = DATASETS[name].read(seed)
     facts: dict[str, Any]
     started = time.perf_counter()
@@ -351,7 +357,7 @@ def measure(
         scores: Score = model.score_rows
         facts = {"settings": model.chosen_.settings._asdict(), "rank": model.rank_}
     else:
-        search = tune(name, system, seed, train, kept, seconds, known)
+        search = Search(given, [], True) if given else tune(name, system, seed, train, kept, seconds, known)
         started = time.perf_counter()
         scores = SYSTEMS[system].fit(train, search.best)
         facts = {"params": search.best, "tried": search.tried, "whole": search.is_whole}
@@ -397,14 +403,20 @@ def _is_possible(system: str, name: str) -> bool:
     return system == CSRR or find_spec(SYSTEMS[system].needs) is not None
 
 
-def run(jobs: list[Job], out: Path, seconds: float, params: Path) -> None:
-    """Run jobs side by side, each a process on cores of its own, which adds a line to `out` if it ends in time."""
+def run(jobs: list[Job], out: Path, seconds: float, params: Path, *, once: bool) -> None:
+    """Run jobs side by side, each a process on cores of its own, which adds a line to `out` if it ends in time.
+
+    If `once`, a rival's later splits wait for the search on its first.
+    """
     end = time.monotonic() + seconds
     every = os.sched_getaffinity(0)
     free, running = set(every), dict[Job, tuple["subprocess.Popen[bytes]", set[int]]]()
+    searched = {job for job, line in read_lines([out]).items() if line.get("whole", True)}
     out.parent.mkdir(parents=True, exist_ok=True)
     while (jobs or running) and time.monotonic() < end:
         for job in [job for job in jobs if job not in running]:
+            if once and job.system != CSRR and job.split and job._replace(split=0) not in searched:
+                continue
             if len(free) < min(job.cores, len(every)):
                 break  # or jobs of one core would keep it waiting for ever
             mine = {free.pop() for _ in range(min(job.cores, len(every)))}
@@ -418,6 +430,7 @@ def run(jobs: list[Job], out: Path, seconds: float, params: Path) -> None:
                 left,
                 str(out),
                 str(params),
+                *(["--once"] if once else []),
             ]
             os.sched_setaffinity(0, mine)  # which the process inherits
             running[job] = subprocess.Popen(command), mine
@@ -426,6 +439,7 @@ def run(jobs: list[Job], out: Path, seconds: float, params: Path) -> None:
         for job, (child, cores) in list(running.items()):
             if child.poll() is not None:
                 free |= cores
+                searched |= {job} if child.returncode == 0 and time.monotonic() < end else set()
                 del running[job]
                 print(f"{end - time.monotonic():.0f} s left: {tuple(job)}: {child.returncode}", flush=True)
         time.sleep(0.05)
@@ -455,18 +469,19 @@ def write_line(file: Path, line: dict[str, Any]) -> None:
         lines.write(gzip.compress(json.dumps(line).encode() + b"\n"))
 
 
-def measure_job(job: Job, seconds: float, out: Path, kept: Path) -> None:
+def measure_job(job: Job, seconds: float, out: Path, kept: Path, *, once: bool) -> None:
     """Measure a system on a split and add the line to `out`.
 
     A search that was cut short goes on. Another begins at the parameters found on another split, if there are any,
-    or else at those kept before.
+    or else at those kept before. If `once`, what was found on the first split is taken.
     """
     lines = read_lines([out])
     known = lines[job]["tried"] if job in lines else ()
     before = read_results(kept).get(f"accuracy/{job.data}/{job.split}", {}).get("params", {}).get(job.system)
     others = (line["params"] for each, line in lines.items() if (each.data, each.system) == (job.data, job.system))
     start = before if job.system == CSRR else next(others, before)
-    line = measure(job.data, job.system, job.split, start, seconds, known)
+    given = lines[job._replace(split=0)]["params"] if once and job.split and job.system != CSRR else None
+    line = measure(job.data, job.system, job.split, start, seconds, known, given)
     os.sched_setaffinity(0, range(os.cpu_count() or 1))  # the machine is described with all its cores
     write_line(out, line | describe_origin("python -m benchmarks.accuracy measure"))
 
@@ -533,6 +548,7 @@ def main() -> None:
     measuring.add_argument("--systems", nargs="+", choices=[CSRR, *SYSTEMS], default=[CSRR, *SYSTEMS])
     measuring.add_argument("--splits", nargs="+", type=int, default=list(range(5)))
     measuring.add_argument("--jobs", nargs="+", metavar="DATA:SYSTEM", help="these, in this order; DATA may be all")
+    measuring.add_argument("--once", action="store_true", help="search on the first split alone")
     measuring.add_argument("--out", type=Path, required=True)
     measuring.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     measuring.add_argument("--json", type=Path, default=KEPT, help="where searches find the parameters kept before")
@@ -546,6 +562,7 @@ def main() -> None:
         ("json", Path),
     ):
         one.add_argument(name, type=kind)
+    one.add_argument("--once", action="store_true")
     merging = parsers.add_parser("merge", help="put what was measured into the results")
     merging.add_argument("files", nargs="+", type=Path)
     merging.add_argument("--json", type=Path, default=KEPT)
@@ -553,7 +570,7 @@ def main() -> None:
     if asked.command == "merge":
         merge_files(asked.files, asked.json)
     elif asked.command == "one":
-        measure_job(Job(asked.data, asked.split, asked.system), asked.seconds, asked.out, asked.json)
+        measure_job(Job(asked.data, asked.split, asked.system), asked.seconds, asked.out, asked.json, once=asked.once)
     else:
         pairs = [each.split(":") for each in asked.jobs or ()]
         first = [
@@ -563,7 +580,7 @@ def main() -> None:
         ]
         jobs = dict.fromkeys(first or list_jobs(asked.data, asked.systems, asked.splits))
         done = {job for job, line in read_lines([asked.out]).items() if line.get("whole", True)}
-        run([job for job in jobs if job not in done], asked.out, asked.seconds, asked.json)
+        run([job for job in jobs if job not in done], asked.out, asked.seconds, asked.json, once=asked.once)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import csrr
 from benchmarks.datasets import read_whole
 from benchmarks.measure import Row, Values
 from csrr.ranking.metrics import CellCounts, measure_cells
-from csrr.ranking.topk import score_blocks
+from csrr.ranking.topk import Cells, score_blocks
 
 RATIOS = (2.0, 5.0, 20.0)
 DECISIONS = (2.0, 5.0, 20.0, 50.0)
@@ -67,9 +67,9 @@ def compare_costs(model: csrr.CSRR, train: csrr.Log, valid: csrr.Log, test: csrr
 
 def divide_costs(model: csrr.CSRR, chosen: list[float], seen: Any, relevant: Any, ratio: float) -> list[float]:
     """The cost of each threshold of `chosen` and of recommending nothing over the least cost, shape (n + 1,)."""
-    cells = model.score_rows, np.arange(seen.shape[0]), seen.shape[1], relevant, seen
-    tried = [*chosen, np.inf, *csrr.Calibration.of(*cells).edges.tolist()]
-    cost = measure_cells(*cells, tried, positive_cost=ratio / (1 + ratio)).cost
+    cells = Cells(model.score_rows, np.arange(seen.shape[0]), seen.shape[1], relevant, seen)
+    tried = [*chosen, np.inf, *csrr.Calibration.of(cells).edges.tolist()]
+    cost = measure_cells(cells, tried, positive_cost=ratio / (1 + ratio)).cost
     return (cost[: len(chosen) + 1] / cost.min()).tolist()
 
 

@@ -9,6 +9,7 @@ from scipy import sparse
 
 import csrr
 from benchmarks.measure import Row, Values
+from csrr.ranking.topk import Cells
 
 SEEDS = (2, 3)
 N_GROUPS = 5
@@ -35,18 +36,18 @@ def _measure_one(kind: type[csrr.Recommender], seed: int) -> dict[str, float]:
     shown = chosen & (rng.random(chosen.shape) < 0.5)
     seen = shown & (rng.random(chosen.shape) < 0.7)
     model = kind().fit(_to_csr(seen))
-    held, cells = _to_csr(shown & ~seen), (model.score_rows, np.arange(len(chosen)), chosen.shape[1])
-    truth = _to_csr(chosen & ~seen), _to_csr(seen)
-    corrected = model.calibrate(held, observed_share=0.5).check(*cells, *truth, observed_share=1).ece
-    half_loss = _compare_loss(model, truth[0])
-    plain = model.calibrate(held).check(*cells, *truth).ece
+    held, truth = _to_csr(shown & ~seen), _to_csr(chosen & ~seen)
+    cells = Cells(model.score_rows, np.arange(len(chosen)), chosen.shape[1], truth, _to_csr(seen))
+    corrected = model.calibrate(held, observed_share=0.5).check(cells, observed_share=1).ece
+    half_loss = _compare_loss(model, truth)
+    plain = model.calibrate(held).check(cells).ece
     return {
         "all": whole,
         "half": corrected,
         "not_corrected": plain,
         "all_loss": whole_loss,
         "half_loss": half_loss,
-        "not_corrected_loss": _compare_loss(model, truth[0]),
+        "not_corrected_loss": _compare_loss(model, truth),
     }
 
 

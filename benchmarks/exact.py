@@ -21,7 +21,7 @@ from benchmarks.measure import (
     movielens_1m,
     timed,
 )
-from csrr.numerics.algorithm1 import algorithm1
+from csrr.numerics.paper_solvers import algorithm1
 
 GOWALLA_GRID: list[dict[str, Any]] = [
     {"user_scaling": a, "item_scaling": b, "cost_ratio": alpha, "reg_low_rank": f, "reg_sparse": 1.0}

@@ -52,6 +52,10 @@ def list_cases() -> Iterator[tuple[str, Any, csrr.Log]]:
     yield "CSRRe, nonnegative", csrr.CSRRe(rank=8, factors="nonnegative", **given), log
     for kind in (csrr.MCShift, csrr.BiasMC, csrr.WRMF, csrr.BPRMF, csrr.EASE, csrr.ItemKNN, csrr.PopRank):
         yield kind.__name__, kind(), log
+    yield "CSRR, next", csrr.CSRR(order="next"), full
+    yield "CSRR, recent", csrr.CSRR(**given, order="recent", neighbors=10), full
+    yield "MarkovChain", csrr.MarkovChain(), full
+    yield "VSKNN", csrr.VSKNN(), full
     yield "WRMF, given", csrr.WRMF(rank=16, reg=0.1), full
     yield "ItemKNN, weights", csrr.ItemKNN(neighbors=30, weighting="bm25"), full
 

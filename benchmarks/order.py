@@ -19,9 +19,10 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -51,12 +52,16 @@ FIFTH_AT = 20
 
 
 class Task(NamedTuple):
-    """How events are cut, the data, the measures of each user by scores, the first of which chooses, and for whom."""
+    """How events are cut, the data, the measures of each user by scores, the first of which chooses, and for whom.
+
+    `noted` is what `csrr.split` notes in a log that it cuts so: models know what will be asked.
+    """
 
     cut: Callable[[Any], Cut]
     data: tuple[str, ...]
     measure: Callable[[RowScorer, csrr.Log, Any], dict[str, Float64Array]]
     is_for_all: bool = True
+    noted: Literal["last", "share"] | None = "last"
 
 
 def measure_last(scores: RowScorer, known: csrr.Log, following: Any) -> dict[str, Float64Array]:
@@ -76,8 +81,8 @@ def measure_fifth(scores: RowScorer, known: csrr.Log, following: Any) -> dict[st
 
 TASKS = {
     "last": Task(cut_last, ("toys", "sports", "ml-1m"), measure_last),
-    "fifth": Task(cut_fifth, ("ml-100k", "ml-1m"), measure_fifth),
-    "random": Task(cut_random, ("ml-100k", "ml-1m"), measure_fifth, is_for_all=False),
+    "fifth": Task(cut_fifth, ("ml-100k", "ml-1m"), measure_fifth, noted="share"),
+    "random": Task(cut_random, ("ml-100k", "ml-1m"), measure_fifth, is_for_all=False, noted=None),
     "shuffled": Task(cut_shuffled, ("toys", "ml-1m"), measure_last, is_for_all=False),
 }
 
@@ -160,7 +165,7 @@ def measure(name: str, system: str, task: Task, seconds: float, start: Params) -
     `seconds` are those that passed in the fit, `cpu` those of all cores together, which other work disturbs less.
     """
     train, following = task.cut(read_sequences(name))
-    log = make_log(train)
+    log = replace(make_log(train), cut=task.noted)
     facts: dict[str, Any] = {}
     if system in OURS:
         model = csrr.CSRR(**OURS[system])

@@ -15,8 +15,9 @@ from scipy import sparse
 
 import csrr
 from csrr.model_parameters import MOST
-from csrr.models.csrr_base import CSRRBase, Fit
-from csrr.parameters import Choice, Duration, Number, Parameter, Service, Share, Whole, list_parameters, list_rivals
+from csrr.models.csrr_base import CSRRBase
+from csrr.numerics.factored import FactoredSolution
+from csrr.parameters import Choice, Duration, Number, Parameter, Service, Whole, list_parameters, list_rivals
 from csrr.registry import HOMES, MODELS
 from fuzz.campaign import Finding
 from tests.reference import dense
@@ -66,7 +67,7 @@ class Fits:
         drawn: dict[str, Any] = json.loads(case)
         X = np.zeros(drawn["shape"])
         X.flat[drawn["cells"]] = drawn["values"]
-        found: list[tuple[Any, Fit]] = []
+        found: list[tuple[Any, FactoredSolution]] = []
         model: Any = watch(KINDS[drawn["model"]], found)(**drawn["params"])
         try:
             model.fit(_make_log(X, drawn.get("times"), is_ordered=drawn.get("is_ordered", False)))
@@ -152,13 +153,13 @@ def draw_value(rng: np.random.Generator, declared: Parameter, small: int) -> Any
         case Service():
             return None
         case Choice():
-            return str(rng.choice(declared.choices))
+            return str(rng.choice(declared.words))
         case Duration():
             return float(10.0 ** rng.uniform(-30, 30)) if rng.random() < 0.5 else str(rng.choice(["1d", "90d", "2h"]))
         case Whole():
             most = {"rank": small, "max_rank": 2 * small}.get(declared.name, 12)
             return int(rng.integers(declared.least, max(most, declared.least) + 1))
-        case Share():
+        case Number(below=1):
             return float(rng.choice([1e-9, 0.01, rng.uniform(0.05, 0.95), 0.99, 1 - 1e-9]))
         case Number():
             low = declared.above if declared.above is not None else declared.least
@@ -206,14 +207,14 @@ def check_answers(model: Any, seen: Any, history: list[int]) -> None:
         model.similar_items(history[0])
 
 
-def watch(kind: Any, found: list[tuple[Any, Fit]]) -> Any:
+def watch(kind: Any, found: list[tuple[Any, FactoredSolution]]) -> Any:
     """The same kind of model, whose solver also puts what it finds, with its problem, into a list."""
     if not issubclass(kind, CSRRBase):
         return kind
 
     class Watched(kind):
-        def _solve(self, problem: Any, *given: Any) -> Fit:
-            fit: Fit = super()._solve(problem, *given)
+        def _solve(self, problem: Any, *given: Any) -> FactoredSolution:
+            fit: FactoredSolution = super()._solve(problem, *given)
             found.append((problem.problem, fit))
             return fit
 
@@ -221,7 +222,7 @@ def watch(kind: Any, found: list[tuple[Any, Fit]]) -> Any:
     return Watched
 
 
-def check_certificate(problem: Any, fit: Fit) -> None:
+def check_certificate(problem: Any, fit: FactoredSolution) -> None:
     """A finding where the certificate's bounds do not hold, by dense arithmetic in double precision."""
     certificate = fit.certificate
     exact = _Exact(problem)

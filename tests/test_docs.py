@@ -35,7 +35,7 @@ def test_every_room_is_on_the_path():
     rooms = {path.parent.name for path in source.glob("*/__init__.py")} - {"interop"}
     assert {Path(name).parent.name for name in NAMED} >= rooms
     assert "interop" in (ROOT / "docs" / "path.md").read_text()
-    assert len((ROOT / "docs" / "path.md").read_text().split()) < 700
+    assert len((ROOT / "docs" / "path.md").read_text().split()) < 800
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_the_blocks_are_made_of_the_results(maker):
     assert "| CiteULike-a, 5-core" in benchmarks
     assert "| Random clicks | .4" in noise
     assert "| Gowalla, @20 | " in readme
-    assert len(readme.split()) < 950
+    assert len(readme.split()) < 1050
 
 
 def test_bold_in_the_readme_is_ahead_beyond_the_interval(maker):

@@ -15,7 +15,7 @@ from csrr.results.table import ResultTable
 from tests.in_order import suit
 
 EVIL = "<script>alert(1)</script>&\"'\x1b[2J"
-PLAIN = {"IdMap", "EventTypes", "LogColumns", "HeldOut", "Noisy", "Range", "Walk", "Plot"}
+PLAIN = {"IdMap", "FeatureTable", "EventTypes", "LogColumns", "HeldOut", "Noisy", "Range", "Walk", "Plot"}
 """Public classes that are no results, or are pictures."""
 TAGS = {"p", "br", "table", "thead", "tbody", "tr", "th", "td", "strong", "details", "summary"}
 

@@ -90,7 +90,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(archives):
     wanted = {
         str(path.relative_to(source))
         for path in source.rglob("*")
-        if path.is_file() and path.suffix in (".py", ".pyi", ".html", ".css", ".typed")
+        if path.is_file() and path.suffix in (".py", ".pyi", ".html", ".css", ".js", ".svg", ".typed")
     }
     files = read_wheel(archives[0])
     info = f"csrr-{PROJECT['version']}.dist-info"

@@ -14,6 +14,7 @@ ORDER = (
     "first_model",
     "reasons",
     "cold_users",
+    "new_items",
     "day_by_day",
     "next",
     "costs",

@@ -12,8 +12,18 @@ from csrr.registry import HOMES
 GROUPS: dict[str, tuple[str, ...]] = {
     "Models": (*HOMES, "path", "load"),
     "Logs and items": (
-        *("read", "read_sql", "read_items", "read_split", "split", "synthetic", "add_noise"),
-        *("Log", "LogColumns", "ItemTable", "IdMap", "HeldOut", "Noisy"),
+        *(
+            "read",
+            "read_sql",
+            "read_new",
+            "read_items",
+            "read_features",
+            "read_split",
+            "split",
+            "synthetic",
+            "add_noise",
+        ),
+        *("Log", "LogColumns", "ItemTable", "FeatureTable", "IdMap", "HeldOut", "Noisy"),
         *("DATASETS", "fetch", "locate", "data_dir"),
     ),
     "Evaluation and tuning": (
@@ -28,7 +38,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Noise": ("clean", "plan_cleaning"),
     "A first report, and plots": ("start", "plot", "plot_lines", "plot_points"),
-    "Other libraries": ("export", "interop"),
+    "Databases and other libraries": ("publish", "export", "interop"),
+    "Many machines": ("open_dask", "write_lists"),
     "Models and metrics of your own": ("Recommender", "register", "register_metric"),
     "What calls return": (),
     "Errors and warnings": (),

@@ -11,6 +11,8 @@ from csrr.data.errors import NoHistoryWarning as NoHistoryWarning
 from csrr.data.errors import UnknownIdError as UnknownIdError
 from csrr.data.errors import UnknownIdWarning as UnknownIdWarning
 from csrr.data.event_types import EventTypes as EventTypes
+from csrr.data.features import FeatureTable as FeatureTable
+from csrr.data.features import read_features as read_features
 from csrr.data.ids import IdMap as IdMap
 from csrr.data.items import ItemTable as ItemTable
 from csrr.data.items import read_items as read_items
@@ -36,6 +38,8 @@ from csrr.evaluation.rolling import Rolling as Rolling
 from csrr.evaluation.rolling import evaluate_rolling as evaluate_rolling
 from csrr.evaluation.tuning import Tuning as Tuning
 from csrr.evaluation.tuning import tune as tune
+from csrr.interop.databases import publish as publish
+from csrr.interop.databases import read_new as read_new
 from csrr.interop.vectors import Export as Export
 from csrr.interop.vectors import export as export
 from csrr.models import *  # noqa: F403
@@ -45,6 +49,8 @@ from csrr.models.path import path as path
 from csrr.models.schema import ModelFileError as ModelFileError
 from csrr.models.search_space import Range as Range
 from csrr.models.search_space import Walk as Walk
+from csrr.models.spread import open_dask as open_dask
+from csrr.models.spread import write_lists as write_lists
 from csrr.models.store import load as load
 from csrr.noise.suspects import Cleaning as Cleaning
 from csrr.noise.suspects import Stability as Stability

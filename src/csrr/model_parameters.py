@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeAlias
 
-from csrr.parameters import Choice, Duration, Number, Parameter, Service, Share, Shares, Whole, read_declaration
+from csrr.parameters import Choice, Duration, Number, Numbers, Parameter, Service, Whole, read_declaration
 
 LEAST_COST, MOST_COST = 1e-4, 1e4
 """The range of the cost of a miss, relative to that of a false alarm."""
+MOST_HORIZON = 0.99
+"""The farthest horizon."""
 MOST = 1e15
 """The largest strength: far beyond any use, and its square still within single precision."""
 
@@ -31,9 +33,10 @@ CostRatio: TypeAlias = Annotated[
 ]
 PositiveCost: TypeAlias = Annotated[
     float | None,
-    Share(
+    Number(
         "The same as a share: the cost of a miss, if a miss and a false alarm together cost 1.",
-        letters="c_p, with c_n = 1 - c_p",
+        above=0,
+        below=1,
         quantity="cost",
     ),
 ]
@@ -57,10 +60,11 @@ FalseAlarmCost: TypeAlias = Annotated[
 ]
 RecallWeight: TypeAlias = Annotated[
     float | None,
-    Share(
+    Number(
         "The same as the weight of recall, that of specificity being 1 minus it; the share of positives is estimated"
         " from the clicks.",
-        letters="mu_p, with mu_n = 1 - mu_p",
+        above=0,
+        below=1,
         quantity="cost",
     ),
 ]
@@ -168,10 +172,21 @@ Order: TypeAlias = Annotated[
 ]
 Decay: TypeAlias = Annotated[
     float | tuple[float, ...] | list[float] | Literal["auto"],
-    Shares(
+    Numbers(
         "With `order`: the factor by which an event counts less for each later one of the user, between 0 and 1; or up"
         " to three such factors, each with neighbors of its own.",
+        above=0,
+        below=1,
         count=3,
+    ),
+]
+Horizon: TypeAlias = Annotated[
+    float | Literal["auto"],
+    Number(
+        'With order "next": how far ahead it looks. 0: at the next event alone; else by what factor each later one'
+        ' counts less. "auto": 0, or chosen where several events of a user are held out (`hold_out`).',
+        least=0,
+        most=MOST_HORIZON,
     ),
 ]
 HistoryScaling: TypeAlias = Annotated[
@@ -197,6 +212,7 @@ HoldOut: TypeAlias = Annotated[
     Choice(
         'Which tenth of the events "auto" parameters are chosen on: "random" or "last" of each user\'s, or the last of'
         ' all in "time"; "auto": as the log\'s own test was held out (`csrr.split`), else at random.'
+        " With `order` it is a fifth, or each user's last event if nothing else is said."
     ),
 ]
 
@@ -239,10 +255,11 @@ TimeLimit: TypeAlias = Annotated[
 Dtype: TypeAlias = Annotated[Literal["float32", "float64"], Choice("The floating-point precision of the computation.")]
 Threads: TypeAlias = Annotated[int, Whole("The number of threads; 0 for all cores.")]
 Engine: TypeAlias = Annotated[
-    Any | None,
+    Any | Literal["auto", "threads", "cuda", "dask"],
     Service(
-        "Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of"
-        " this process.",
+        'Where the work runs: on threads of this process, which is what "auto" is, on a GPU ("cuda"), with workers of'
+        ' Dask ("dask"), or where an object with the methods of `csrr.numerics.engine.Engine` has it. Results differ by'
+        " rounding; no file keeps it.",
         methods=("put", "put_cells", "get"),
     ),
 ]
@@ -250,8 +267,8 @@ Seed: TypeAlias = Annotated[int, Whole("Seed of the random numbers.")]
 
 _OF_CSRR = (
     "loss cost_ratio positive_cost miss_cost false_alarm_cost recall_weight event_weights half_life reg_low_rank"
-    " reg_sparse neighbors reg_neighbors neighbor_scaling order decay history_scaling rare_scaling denoise l1 l2"
-    " user_scaling item_scaling max_rank hold_out box step tol max_iter time_limit dtype threads seed"
+    " reg_sparse neighbors reg_neighbors neighbor_scaling order decay horizon history_scaling rare_scaling denoise l1"
+    " l2 user_scaling item_scaling max_rank hold_out box step tol max_iter time_limit dtype threads engine seed"
 )
 OPTIONS: tuple[Parameter, ...] = tuple(
     read_declaration(globals()[name.title().replace("_", "")], name) for name in _OF_CSRR.split()

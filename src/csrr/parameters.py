@@ -28,7 +28,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from numbers import Integral, Real
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union, dataclass_transform, get_args, get_origin
+
+from csrr._base.text import show_argument
 
 Kind = TypeVar("Kind", bound=type)
 Named = TypeVar("Named")
@@ -63,13 +65,39 @@ class ParameterError(ValueError):
         super().__init__(message)
         self.parameter, self.value, self.hint = parameter, value, hint
 
+    @classmethod
+    def of(cls, parameter: str, value: Any, hint: str) -> Self:
+        """Return the error for a value of a parameter.
+
+        Parameters
+        ----------
+        parameter
+            The name of the parameter.
+        value
+            The value that it must not have.
+        hint
+            The valid values, as "must be ...", or another sentence on what to do.
+
+        Returns
+        -------
+        error
+            An error, whose message begins with the parameter and its value.
+        """
+        between = " " if hint.startswith(_VERBS) else ": "
+        given = show_argument(parameter, value)
+        return cls(f"{given}{between}{hint}", parameter=parameter, value=value, hint=hint)
+
+
+_VERBS = ("must ", "needs ", "is ", "has ", "goes ", "does ", "names ", "gives ", "holds ", "keeps ", "and ")
+"""How a hint begins that goes on where the value ends."""
+
 
 class UnknownArgumentError(ParameterError, TypeError):
-    """Raised for an argument of a name that there is not; the message says which was meant."""
+    """Raised for an argument with an unknown name; the message suggests a known one."""
 
 
 class ArgumentTypeError(ParameterError, TypeError):
-    """Raised for an argument that is no value of the kind that is asked for; the message says which kind that is."""
+    """Raised for an argument of a wrong type; the message names the right one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +106,12 @@ class Parameter:
 
     `words` are texts that may stand in place of a value, `optional` says that None may; in a declaration the type says
     both, and the field the name. Parameters that set the same `quantity` exclude each other, but for those
-    `given_with`, which set it together.
+    `given_with`, which set it together. `value_name` stands for a value in the help, `noun` in an error of the command
+    line; both are empty where words are all that it takes.
     """
 
-    value_name: ClassVar[str] = "TEXT"
-    noun: ClassVar[str] = "a text"
+    value_name: ClassVar[str] = ""
+    noun: ClassVar[str] = ""
 
     meaning: str = dataclasses.field(default="", kw_only=False)
     name: str = ""
@@ -93,83 +122,74 @@ class Parameter:
 
     def check(self, value: Any) -> None:
         """Raise ParameterError unless a value is one that the parameter may have."""
-        if (value is None and self.optional) or (isinstance(value, str) and value in self.words):
-            return
-        if not self.allows(value):
-            others = ["None"] * self.optional + [f'"{word}"' for word in self.words]
-            wanted = " or ".join([self.describe_wanted(), *others])
-            what = f"{self.name}={value!r} must {wanted}"
-            raise ParameterError(what, parameter=self.name, value=value, hint=wanted)
+        is_word = (value is None and self.optional) or (isinstance(value, str) and value in self.words)
+        if not is_word and not self.allows(value):
+            words = ["None"] * self.optional + [f'"{word}"' for word in self.words]
+            raise ParameterError.of(self.name, value, f"must be {self.describe(words)}")
 
     def allows(self, value: Any) -> bool:
-        """Return whether a value other than a word or None will do."""
-        raise NotImplementedError
+        """Return whether the parameter may have a value other than a word or None."""
+        return False
 
-    def describe_wanted(self) -> str:
-        """Return what a value must be, in words."""
-        raise NotImplementedError
+    def describe(self, words: list[str]) -> str:
+        """Return the values that the parameter may have; `words` are those in place of a value, in quotes."""
+        return " or ".join(words)
 
     def read(self, text: str) -> Any:
         """Return the value that a text of the command line stands for; ValueError if it stands for none."""
         if text in self.words:
             return text
         if (value := self._parse(text)) is None:
+            if not self.noun:
+                raise ValueError(f"{text!r} is not one of {', '.join(self.words)}")
             kinds = f"neither {' nor '.join([self.noun, *self.words])}" if self.words else f"not {self.noun}"
             raise ValueError(f"{text!r} is {kinds}")
         return value
 
     def _parse(self, text: str) -> Any:
-        """Return the value that a text spells, None for what is no value."""
-        return text
+        """Return the value that a text spells, None if it spells none."""
 
     @property
     def placeholder(self) -> str:
         """The text that stands for a value in the help."""
-        return "|".join([self.value_name, *self.words])
+        return "|".join(filter(None, [self.value_name, *self.words]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Parameter):
-    """A finite number, > `above` or >= `least`, and <= `most`."""
+    """A finite number, > `above` or >= `least`, and < `below` or <= `most`."""
 
     value_name = "NUMBER"
     noun = "a number"
     above: float | None = None
     least: float | None = None
+    below: float = math.inf
     most: float = math.inf
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is a number in the range."""
-        return is_number(value, above=self.above, least=self.least, most=self.most)
+        if not isinstance(value, Real) or isinstance(value, bool):
+            return False
+        # A whole number may be too large for a float.
+        number = value if isinstance(value, int) else float(value)
+        is_low_enough = abs(number) <= sys.float_info.max and number <= self.most and number < self.below
+        above, least = (-math.inf if bound is None else bound for bound in (self.above, self.least))
+        return is_low_enough and number > above and number >= least
 
-    def describe_wanted(self) -> str:
-        """Return what a value must be, in words."""
-        bounds = {">": self.above, ">=": self.least, "<=": None if self.most == math.inf else f"{self.most:g}"}
+    def describe(self, words: list[str]) -> str:
+        """Return the values that the parameter may have."""
+        upper = {sign: f"{bound:g}" for sign, bound in (("<", self.below), ("<=", self.most)) if bound < math.inf}
+        bounds = {">": self.above, ">=": self.least, **upper}
         limits = " and ".join(f"{sign} {bound}" for sign, bound in bounds.items() if bound is not None)
-        return f"be a number {limits}" if limits else "be a finite number"
+        return " or ".join([f"a number {limits}" if limits else "a finite number", *words])
 
-    def _parse(self, text: str) -> float | None:
+    def _parse(self, text: str) -> Any:
         return float(text) if is_float(text) else None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share(Number):
-    """A number between 0 and 1, both excluded; `letters` are the paper's."""
-
-    letters: str = ""
-
-    def allows(self, value: Any) -> bool:
-        """Return whether a value lies between 0 and 1."""
-        return is_number(value, above=0) and value < 1
-
-    def describe_wanted(self) -> str:
-        """Return what a value must be, in words."""
-        return f"lie between 0 and 1, both excluded ({self.letters})"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shares(Number):
-    """A number between 0 and 1, both excluded, or several different ones, at most `count`."""
+class Numbers(Number):
+    """A number, or several different ones, at most `count`."""
 
     value_name = "NUMBER|NUMBER,..."
     noun = "a number, or several like 0.3,0.8"
@@ -178,13 +198,11 @@ class Shares(Number):
     def allows(self, value: Any) -> bool:
         """Return whether a value is such a number, or a list of them."""
         each = list(value) if isinstance(value, list | tuple) else [value]
-        return (
-            all(is_number(one, above=0) and one < 1 for one in each) and 0 < len(set(each)) == len(each) <= self.count
-        )
+        return all(map(super().allows, each)) and 0 < len(set(each)) == len(each) <= self.count
 
-    def describe_wanted(self) -> str:
-        """Return what a value must be, in words."""
-        return f"lie between 0 and 1, both excluded, or be up to {self.count} different such numbers"
+    def describe(self, words: list[str]) -> str:
+        """Return the values that the parameter may have."""
+        return " or ".join([super().describe([]), f"up to {self.count} different such numbers", *words])
 
     def _parse(self, text: str) -> Any:
         parts = text.split(",")
@@ -204,48 +222,28 @@ class Whole(Parameter):
     def check(self, value: Any) -> None:
         """Raise ParameterError unless a value is one that the parameter may have."""
         if is_whole(value, sys.maxsize + 1):
-            hint = f"be at most {sys.maxsize}"
-            raise ParameterError(f"{self.name}={value!r} must {hint}", parameter=self.name, value=value, hint=hint)
+            raise ParameterError.of(self.name, value, f"must be at most {sys.maxsize}")
         super().check(value)
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is a whole number in the range."""
         return is_whole(value, self.least) and value <= sys.maxsize
 
-    def describe_wanted(self) -> str:
-        """Return what a value must be, in words."""
-        return f"be a whole number >= {self.least}"
+    def describe(self, words: list[str]) -> str:
+        """Return the values that the parameter may have."""
+        return " or ".join([f"a whole number >= {self.least}", *words])
 
-    def _parse(self, text: str) -> int | None:
+    def _parse(self, text: str) -> Any:
         return int(text) if re.fullmatch(r"-?[0-9]+", text) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Parameter):
-    """One of several texts."""
+    """One of several words."""
 
-    choices: tuple[str, ...] = ()
-
-    def allows(self, value: Any) -> bool:
-        """Return whether a value is one of the texts."""
-        return isinstance(value, str) and value in self.choices
-
-    def describe_wanted(self) -> str:
-        """Return what a value must be, in words."""
-        if len(self.choices) == 2:
-            return "be " + " or ".join(f'"{each}"' for each in self.choices)
-        return f"be one of {', '.join(self.choices)}"
-
-    def read(self, text: str) -> str:
-        """Return a text of the command line; ValueError if it is none of the choices."""
-        if text not in self.choices:
-            raise ValueError(f"{text!r} is not one of {', '.join(self.choices)}")
-        return text
-
-    @property
-    def placeholder(self) -> str:
-        """The text that stands for a value in the help."""
-        return "|".join(self.choices)
+    def describe(self, words: list[str]) -> str:
+        """Return the values that the parameter may have."""
+        return super().describe(words) if len(words) < 3 else f"one of {', '.join(self.words)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,18 +257,18 @@ class Duration(Parameter):
         """Return whether a value is such a time."""
         return count_days(value) is not None
 
-    def describe_wanted(self) -> str:
-        """Return what a value must be, in words."""
-        return 'be a number of days > 0, a text like "90d", "12h" or "2 weeks", or a timedelta'
+    def describe(self, words: list[str]) -> str:
+        """Return the values that the parameter may have."""
+        return " or ".join(['a number of days > 0, a text like "90d", "12h" or "2 weeks", or a timedelta', *words])
 
-    def _parse(self, text: str) -> float | str | None:
+    def _parse(self, text: str) -> Any:
         value = float(text) if is_float(text) else text
         return value if self.allows(value) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Service(Parameter):
-    """An object with these `methods`, which only a Python program can give: no file keeps it."""
+    """An object with these `methods`, which only a Python program can give, or a word for one: no file keeps it."""
 
     methods: tuple[str, ...] = ()
 
@@ -278,9 +276,9 @@ class Service(Parameter):
         """Return whether a value has the methods."""
         return all(callable(getattr(value, each, None)) for each in self.methods)
 
-    def describe_wanted(self) -> str:
-        """Return what a value must be, in words."""
-        return f"be an object with the methods {', '.join(self.methods)}"
+    def describe(self, words: list[str]) -> str:
+        """Return the values that the parameter may have."""
+        return " or ".join([f"an object with the methods {', '.join(self.methods)}", *words])
 
 
 _UNITS = {"s": 1 / 86_400, "min": 1 / 1_440, "h": 1 / 24, "d": 1.0, "w": 7.0, "y": 365.25}
@@ -289,7 +287,7 @@ _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
 def read_days(name: str, value: Any) -> float:
-    """Return a time as a number of days; ParameterError for what is none."""
+    """Return a time as a number of days; ParameterError if it is not a time."""
     Duration(name=name).check(value)
     days = count_days(value)
     assert days is not None
@@ -297,7 +295,7 @@ def read_days(name: str, value: Any) -> float:
 
 
 def count_days(value: Any) -> float | None:
-    """Return a time as a number of days, or None for what is no time above 0."""
+    """Return a time as a number of days, or None if it is not a time above 0."""
     if isinstance(value, timedelta):
         value = value / timedelta(days=1)
     elif isinstance(value, str):
@@ -319,15 +317,9 @@ def is_float(text: str) -> bool:
     return True
 
 
-def is_number(value: Any, *, above: float | None = None, least: float | None = None, most: float = math.inf) -> bool:
-    """Return whether a value is a finite number, > above or >= least, and <= most."""
-    # Whole numbers may be too large for a float.
-    is_real = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_real:
-        return False
-    number = value if isinstance(value, int) else float(value)
-    is_low_enough = abs(number) <= sys.float_info.max and number <= most
-    return is_low_enough and (above is None or number > above) and (least is None or number >= least)
+def is_number(value: Any, **limits: Any) -> bool:
+    """Return whether a value is a finite number within the limits of `Number`."""
+    return Number(**limits).allows(value)
 
 
 def is_whole(value: Any, least: int) -> bool:
@@ -336,11 +328,9 @@ def is_whole(value: Any, least: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and bool(number >= least)
 
 
-def check_number(
-    name: str, value: Any, *, above: float | None = None, least: float | None = None, most: float = math.inf
-) -> None:
-    """Raise ParameterError unless a value is a finite number, > above or >= least, and <= most."""
-    Number(name=name, above=above, least=least, most=most).check(value)
+def check_number(name: str, value: Any, **limits: Any) -> None:
+    """Raise ParameterError unless a value is a finite number within the limits of `Number`."""
+    Number(name=name, **limits).check(value)
 
 
 def check_texts(name: str, value: Any, example: str) -> None:
@@ -348,14 +338,14 @@ def check_texts(name: str, value: Any, example: str) -> None:
     is_list = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
     is_list = is_list and getattr(value, "ndim", 1) == 1
     if value is not None and not (is_list and all(isinstance(each, str) for each in value)):
-        raise ParameterError(f"{name}={value!r}: give a list of {example}", parameter=name, value=value)
+        raise ParameterError.of(name, value, f"must be a list of {example}")
 
 
 def check_seed(seed: Any) -> None:
     """Raise ParameterError unless a value seeds random numbers: a whole number >= 0, or several."""
     parts = seed if isinstance(seed, list | tuple) and seed else [seed]
     if not all(is_whole(each, 0) for each in parts):
-        raise ParameterError(f"seed={seed!r} must be a whole number >= 0", parameter="seed", value=seed)
+        raise ParameterError.of("seed", seed, "must be a whole number >= 0")
 
 
 def check_whole(name: str, value: Any, *, least: int) -> None:
@@ -433,13 +423,12 @@ def read_declaration(hint: Any, name: str) -> Parameter:
     declared = next(each for each in marks if isinstance(each, Parameter))
     kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
     texts = tuple(text for each in kinds if get_origin(each) is Literal for text in get_args(each))
-    words: dict[str, Any] = {"choices": texts} if isinstance(declared, Choice) else {"words": texts}
-    return dataclasses.replace(declared, name=name, optional=types.NoneType in kinds, **words)
+    return dataclasses.replace(declared, name=name, optional=types.NoneType in kinds, words=texts)
 
 
 # Wrong names and kinds of arguments
 
-MEANT = {
+OTHER_NAMES = {
     "k": "N n K top_k topk num_items n_items n_recommendations",
     "rank": "factors n_factors num_factors no_components n_components embedding_size features latent_dim dim",
     "max_rank": "factors n_factors rank n_components",
@@ -463,11 +452,11 @@ MEANT = {
     "path": "filename file",
     "columns": "add_columns",
 }
-"""The names that other libraries give to what we call so."""
+"""The names that other libraries have for our parameters."""
 
 
 def explain_names(what: Named) -> Named:
-    """Return a function that says what was meant by a wrong name or kind of an argument, or a class whose methods do.
+    """Return a function, or a class with methods, whose errors on wrong arguments suggest right ones.
 
     A class is changed in place, with those above it that are ours: its public methods. A function that takes any name
     calls `refuse_names` itself.
@@ -542,7 +531,8 @@ def _refuse_kinds(signature: inspect.Signature, args: Any, named: dict[str, Any]
             wanted = " or ".join(dict.fromkeys(_describe_kind(kind) for kind in kinds))
             shown = repr(value)
             shown = shown if len(shown) <= 60 and "\n" not in shown else f"a value of type {type(value).__name__}"
-            raise ArgumentTypeError(f"{name} must be {wanted}, not {shown}")
+            what = f"{name} must be {wanted}, not {shown}"
+            raise ArgumentTypeError(what, parameter=name, value=value, hint=f"must be {wanted}")
 
 
 def _is_of_kind(value: Any, kind: str) -> bool:
@@ -571,7 +561,7 @@ def refuse_names(where: str, names: Iterable[str], valid: Iterable[str]) -> None
     for name in names:
         if name in known:
             continue
-        ours = [each for each in known if name in MEANT.get(each, "").split()]
+        ours = [each for each in known if name in OTHER_NAMES.get(each, "").split()]
         near = difflib.get_close_matches(name, known, 1, 0.7)
         if near and not ours:
             hint = f"did you mean {near[0]!r}?"

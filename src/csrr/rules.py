@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict, get_type_hints
 
-from csrr.data.errors import show_value
+from csrr._base.text import show_value
 from csrr.parameters import ParameterError, check_number, count_days, is_float, is_number, is_whole
 
 if TYPE_CHECKING:
@@ -150,9 +150,10 @@ class Boost(Rule):
         if not isinstance(value, Mapping) and hasattr(value, "to_dict") and getattr(value, "ndim", 2) == 1:
             value = value.to_dict()
         if not isinstance(value, Mapping):
-            raise ParameterError(
-                f"boost={show_value(value)}: give a dict from items to factors, {{column: {{category: factor}}}}, or"
-                " the name of a column of factors"
+            raise ParameterError.of(
+                "boost",
+                value,
+                "must be a dict from items to factors, {column: {category: factor}} or the name of a column of factors",
             )
         bonus = np.zeros(len(lists.model.items_))
         for name, factors in value.items():
@@ -186,18 +187,17 @@ class Boost(Rule):
 
         column = lists.table("boost")[name]
         if column.is_text or column.kind == "date":
-            raise ParameterError(
-                f"boost={show_value(name)}: the column holds {column.kind} values, not factors; for categories, give"
-                f" {{{show_value(name)}: {{category: factor}}}}"
+            example = f"{{{show_value(name)}: {{category: factor}}}}"
+            raise ParameterError.of(
+                "boost", name, f"names a column of {column.kind} values, not of factors; give {example}"
             )
         factors = column.to_numbers()
         known = ~np.isnan(factors)
         if (wrong := known & ~((factors > 0) & np.isfinite(factors))).any():
             row = int(wrong.argmax())
             item = lists.model.items_.ids[row : row + 1].tolist()[0]
-            raise ParameterError(
-                f"boost={show_value(name)}: item {show_value(item)} has the factor {factors[row]:g},"
-                " and factors must be > 0"
+            raise ParameterError.of(
+                "boost", name, f"gives item {show_value(item)} the factor {factors[row]:g}, and they must be > 0"
             )
         logs = np.log(np.where(known, factors, 1))
         return np.where(known, logs, logs[known].mean() if known.any() else 0.0)
@@ -232,7 +232,7 @@ class Fresh(Rule):
 
         asked = dict(value) if isinstance(value, Mapping) else {"half_life": value}
         if "half_life" not in asked or set(asked) - {"half_life", "factor", "by"}:
-            raise ParameterError(f"fresh={show_value(value)}: give half_life, and perhaps factor and by")
+            raise ParameterError.of("fresh", value, "must have half_life, and perhaps factor and by")
         half_life = self._read_half_life(asked["half_life"])
         check_number("fresh: factor", factor := asked.get("factor", NEW_FACTOR), above=0)
         ages = self._find_ages(asked.get("by"), lists)

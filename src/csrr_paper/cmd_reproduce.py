@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import show_live_line
-from csrr.cli.errors import Failure, as_options, stoppable
+from csrr._base.text import format_duration
+from csrr.cli.errors import Failure, stoppable
 from csrr.cli.help import Command
 from csrr.cli.options import Decorated, NewFile, json_option
 from csrr.cli.output import print_json, say
@@ -111,7 +112,7 @@ def reproduce(
     with ResultStore.open(results) as store:
         run = Reproduction(store, asked, tuned=tune)
         if not as_json:
-            left = _format_duration(run.estimate_seconds_left() / workers)
+            left = format_duration(run.estimate_seconds_left() / workers)
             say(f"{_count_results(run)}; about {left} to go", err=True)
         failed = _run(run, results, workers)
         shown = Reproduction(store, _add_others(asked, quick), tuned=tune)
@@ -132,7 +133,7 @@ def _leave_out_missing(asked: list[Experiment]) -> list[Experiment]:
     if not left:
         check_data(asked)
     for words in missing.values():
-        say(as_options(f"left out: {words}", ()), err=True)
+        say(f"left out: {words}", err=True)
     return left
 
 
@@ -225,7 +226,7 @@ def _print_plan(run: Reproduction, as_json: bool) -> None:
     for each in run.experiments:
         n_results = len(each.list_jobs())
         say(f"{each.name}, {each.data}, {each.protocol}, {len(each.splits)} splits: {n_results} results")
-    say(f"{_count_results(run)}; about {_format_duration(run.estimate_seconds_left())}")
+    say(f"{_count_results(run)}; about {format_duration(run.estimate_seconds_left())}")
 
 
 def _count_results(run: Reproduction) -> str:
@@ -233,13 +234,6 @@ def _count_results(run: Reproduction) -> str:
     return f"{len(run.jobs)} results" + (f", {done} of them there already" if done else "")
 
 
-def _format_duration(seconds: float) -> str:
-    """Return a time in words: 40 s, 12 min, 3.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
-
-
 def _describe(progress: Progress) -> str:
-    left = _format_duration(progress.seconds_left)
+    left = format_duration(progress.seconds_left)
     return f"{progress.done} of {progress.total}, {left} left: {progress.now}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import show_live_line
+from csrr._base.text import format_duration
 from csrr.cli.errors import stoppable
 from csrr.cli.help import Command
 from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log
@@ -85,7 +86,5 @@ def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr_pa
 
 
 def _describe(progress: Progress) -> str:
-    from csrr._base.text import format_duration
-
     left = f", about {format_duration(progress.seconds_left)} left" if progress.done else ""
     return f"{progress.done} of {progress.total}{left}: {progress.now}"

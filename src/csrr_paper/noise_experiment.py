@@ -120,7 +120,8 @@ def _list_levels(kinds: Sequence[NoiseKind], shares: Sequence[float]) -> list[No
             check_noise(kind, share)
     noisy = {float(share) for share in shares} - {0.0}
     if not kinds or not noisy:
-        raise ParameterError(f"kinds={kinds!r}, shares={shares!r}: give at least one kind of noise and a share above 0")
+        what = "give at least one kind of noise and a share above 0"
+        raise ParameterError(f"kinds={kinds!r}, shares={shares!r}: {what}", parameter="kinds", value=kinds)
     return [NoiseLevel(None, 0.0)] + [
         NoiseLevel(kind, share) for kind in dict.fromkeys(kinds) for share in sorted(noisy)
     ]
@@ -148,7 +149,7 @@ def _check_systems(systems: Sequence[str]) -> list[str]:
         if each not in NOISE_SYSTEMS:
             raise ParameterError(f"there is no system {each!r}; there are {', '.join(NOISE_SYSTEMS)}")
     if not systems:
-        raise ParameterError(f"systems={systems!r}: give at least one of {', '.join(NOISE_SYSTEMS)}")
+        raise ParameterError.of("systems", systems, f"must have at least one of {', '.join(NOISE_SYSTEMS)}")
     return list(dict.fromkeys(systems))
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from csrr._base.files import write_text
+from csrr._base.text import to_plain
 from csrr._base.threads import available_cores
 from csrr.data.catalog import DATASETS, data_dir, locate
 from csrr.data.errors import DataError
@@ -79,7 +80,7 @@ def plan(
     _check("system", systems, COMPARED)
     n_splits = (QUICK_SPLITS if quick else SPLITS) if splits is None else splits
     if n_splits < 1:
-        raise ParameterError(f"splits={splits!r} must be at least 1")
+        raise ParameterError.of("splits", splits, "must be at least 1")
     chosen = [
         Experiment(name, each, protocol, tuple(range(n_splits)), tuple(systems) or COMPARED, quick)
         for protocol in protocols or (("numbers",) if quick else tuple(PROTOCOLS))
@@ -259,7 +260,7 @@ class Reproduction:
             {"users": log.n_users, "items": log.n_items, "events": len(log)},
             {"fit": fitted - began, "evaluate": time.perf_counter() - fitted},
             chosen["tuning"],
-            certificate and _drop_infinite(certificate.to_dict()),
+            certificate and to_plain(certificate.to_dict()),
             model={"kind": type(model).__name__, "params": model.get_params()},
         )
         self.store.keep(result, Lists(found.users, found.hits, found.n_relevant))
@@ -358,11 +359,6 @@ def read_log(data: str, at_least: float | None) -> Log:
 @lru_cache(maxsize=2)
 def _read_file(path: str, at_least: float | None) -> Log:
     return read(path, min_rating=at_least)
-
-
-def _drop_infinite(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts for JSON, with None for numbers that are not finite."""
-    return {name: None if isinstance(v, float) and not np.isfinite(v) else v for name, v in facts.items()}
 
 
 class WorkerError(RuntimeError):

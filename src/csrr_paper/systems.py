@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from csrr.data.log import Log
-from csrr.evaluation.spaces import resolve_space
+from csrr.evaluation.study import resolve_space
 from csrr.models.base import Recommender
 from csrr.models.bprmf import BPRMF
 from csrr.models.csrr import CSRR

@@ -2,8 +2,10 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +126,10 @@ def shop(log, tmp_path_factory) -> Path:
     train, test = csrr.split(log, ratio=0.8, seed=0)
     for name, part in (("clicks", train), ("heldout", test), ("new", test)):
         write_log(folder / f"{name}.csv", part)
+    with closing(sqlite3.connect(folder / "shop.db")) as database, database:
+        database.execute("CREATE TABLE events (user_id, item_id, time)")
+        rows = zip(test.users.ids[test.user_rows].tolist(), test.items.ids[test.item_rows].tolist(), strict=True)
+        database.executemany("INSERT INTO events VALUES (?, ?, 1000000)", rows)
     pairs = zip(train.users.ids[train.user_rows].tolist(), train.items.ids[train.item_rows].tolist(), strict=True)
     rows = [(user, item, 1 + (user + item) % 5) for user, item in pairs]
     _write_rows(folder / "orders.csv", "customer,sku", [row[:2] for row in rows])
@@ -138,9 +144,13 @@ def shop(log, tmp_path_factory) -> Path:
         )
         for item in train.items.ids.tolist()
     ]
-    _write_rows(folder / "items.csv", "item,title,category,price,in_stock", facts)
+    header = "item,title,category,price,in_stock"
+    _write_rows(folder / "items.csv", header, facts)
+    _write_rows(folder / "new-items.csv", header, [(10**6 + item, *rest) for item, *rest in facts[:5]])
     (folder / "first-look").mkdir()
     model = csrr.CSRR(threads=1).fit(csrr.read(folder / "clicks.csv"))
+    told = csrr.CSRR(reg_low_rank="noise", neighbors=0, threads=1)
+    told.fit(csrr.read(folder / "clicks.csv"), items=folder / "items.csv").save(folder / "tagged.csrr")
     model.set_items(csrr.read_items(folder / "items.csv"))
     for name in ("model.csrr", "first-look/model.csrr"):
         model.save(folder / name)

@@ -192,4 +192,4 @@ class TestRecommend:
         csrr.PopRank().fit(csrr.read(parts[1])).save(tmp_path / "pop.csrr")
         result = in_process("recommend", tmp_path / "pop.csrr", "--user", 7, "--min-probability", "cost", "--json")
         assert result.exit_code == 2
-        assert "this PopRank has no costs" in json.loads(result.stdout)["error"]
+        assert "needs costs, and this PopRank has none" in json.loads(result.stdout)["error"]

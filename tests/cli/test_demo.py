@@ -114,6 +114,7 @@ def test_every_example_is_tried():
         "noisy_clicks.py",
         "tune.py",
         "first_week.py",  # in tests/test_first_week.py
+        "demo_serve.py",  # run by make demo-serve
     }
 
 

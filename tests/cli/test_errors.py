@@ -1,11 +1,14 @@
 import json
+from functools import partial
 
+import click
 import pytest
 
 import csrr
+from csrr._base.text import show_argument, show_in_python, spell_arguments
 from csrr.cli import app
 from csrr.cli.commands import COMMANDS
-from csrr.cli.errors import Interrupted, as_options, stoppable
+from csrr.cli.errors import Interrupted, show_option, stoppable
 from csrr.cli.options import LOG_NAMES, MODEL_NAMES
 from tests.cli.conftest import in_child, in_process
 
@@ -47,8 +50,7 @@ def bad(tmp_path, model_file, log_file):
         "no such folder": (("fit", log_file, "-o", tmp_path / "none" / "m"), "there is no such folder; make it first"),
         "no such user": (
             ("recommend", model_file, "--user", 999),
-            "unknown user id: 999; --unknown ignore gives unknown users popular items;"
-            " the model has 80 users, such as 0, 1, 2",
+            "unknown user id: 999; the model has 80 users, such as 0, 1, 2; --unknown='ignore' gives unknown users",
         ),
         "no such item in a history": (
             ("recommend", model_file, "--history", "1,zzz"),
@@ -65,7 +67,7 @@ def bad(tmp_path, model_file, log_file):
         "an option without a value": (("recommend", model_file, "--user"), "see csrr recommend --help"),
         "no probabilities": (
             ("recommend", model_file, "--user", 3, "--min-probability", 0.5),
-            "this CSRR has no probabilities yet; use csrr calibrate",
+            "(on the command line, csrr calibrate)",
         ),
         "no argument": (
             ("fit",),
@@ -137,30 +139,47 @@ def test_a_fault_of_ours_is_not_disguised(monkeypatch, model_file):
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("name", "value", "told"),
     [
-        (
-            "pass header=False, such as user=0, item=1",
-            "pass --no-header, such as --user-column=0, --item-column=1",
-        ),
-        ("csrr.fetch('ml-1m') downloads it", "`csrr data fetch ml-1m` downloads it"),
-        ("not titles; pass title=False", "not titles; pass --title-column=none"),
-        ("max_rank=0 must be", "--max-rank=0 must be"),
-        ("threshold=nan: it must be", "--threshold=nan: it must be"),
-        ("metric='ndcg' must be like, metrics=()", "--metric='ndcg' must be like, metrics=()"),
-        ("the superuser=3 and https://x?a_seed=4", "the superuser=3 and https://x?a_seed=4"),
+        ("user", "...", "--user-column='...'"),
+        ("title", False, "--title-column=none"),
+        ("header", False, "--no-header"),
+        ("ordered", True, "--ordered"),
+        ("weights", {"view": 1, "buy": 2.5}, "--weight view=1 --weight buy=2.5"),
+        ("max_rank", 0, "--max-rank=0"),
+        ("event", ..., "--event"),
+        ("metric", "ndcg", "metric='ndcg'"),
+        ("reg", 3, "reg=3"),
     ],
 )
-def test_arguments_of_the_library_are_told_as_options(said, told):
-    assert as_options(said, ["max_rank", "threshold", "metric", "seed"]) == told
+def test_errors_name_arguments_as_options_of_the_command(name, value, told):
+    assert show_argument(name, value) == show_in_python(name, value)
+    with click.Context(app.get_command(None, "fit")), spell_arguments(show_option):
+        assert show_argument(name, value) == told
+
+
+def test_an_option_may_have_another_name_than_the_argument():
+    with click.Context(app.get_command(None, "evaluate")), spell_arguments(partial(show_option, first="at")):
+        assert (show_argument("first", 1), show_argument("at", 5)) == ("--at=1", "--at=5")
 
 
 def test_every_option_of_a_fit_is_known_to_errors_and_to_the_model():
-    # An engine is an object of Python, which no word of a command line names.
-    assert list(MODEL_NAMES) == [name for name in csrr.CSRR().get_params() if name != "engine"]
+    assert list(MODEL_NAMES) == list(csrr.CSRR().get_params())
     declared = {param.name for param in app.get_command(None, "fit").params}
-    items = {"items_file", "items_id"}
-    assert declared == {"log", "output", "model", "param", "as_json", "force", *items, *LOG_NAMES, *MODEL_NAMES}
+    items = {"items_file", "items_id", "users_file"}
+    workers = {"scheduler", "work", "resume"}
+    assert declared == {
+        "log",
+        "output",
+        "model",
+        "param",
+        "as_json",
+        "force",
+        *items,
+        *workers,
+        *LOG_NAMES,
+        *MODEL_NAMES,
+    }
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -95,7 +95,7 @@ def test_tune_and_clean(shop, tmp_path):
         (("--target", "buy"), "--target='buy' needs the column of event types: --event="),
         (("--event", "type", "--weight", "view"), "--weight view: write TYPE=NUMBER, such as view=1"),
         (("--event", "type", "--weight", "a=b=1", "--weight", "a=b=2"), "--weight a=b=2: a=b is given twice"),
-        (("--event", "type", "--weight", "view=-1"), "--weight['view']=-1.0 must be a number >= 0"),
+        (("--event", "type", "--weight", "view=-1"), "--weight view=-1.0 must be a number >= 0"),
         (("--event", "type", "--weight", "view=1"), "has event types without a weight: 'buy' ("),
     ],
 )

@@ -58,6 +58,7 @@ def test_it_says_the_certificate_and_no_progress_in_a_pipe(log_file, tmp_path):
         ("--tol=0.1", "tol", 0.1),
         ("--max-iter=3", "max_iter", 3),
         ("--time-limit=9", "time_limit", 9.0),
+        ("--engine=threads", "engine", "threads"),
     ],
 )
 def test_an_option_is_the_parameter_of_its_name(log_file, tmp_path, option, name, value):
@@ -269,3 +270,20 @@ def test_a_number_may_begin_with_its_point(log_file, tmp_path):
     in_process("fit", log_file, "-o", tmp_path / "m.csrr", "-p", "recall_weight=.5", "-p", "user_scaling=.25")
     assert csrr.load(tmp_path / "m.csrr").get_params()["recall_weight"] == 0.5
     assert csrr.load(tmp_path / "m.csrr").user_scaling == 0.25
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--resume",), "--scheduler, --work and --resume go with --engine dask"),
+        (("--engine", "dask", "--resume"), "no folder of an interrupted fit"),
+        (("--engine", "dask", "--min-rating", 3), "is for logs that one machine reads"),
+        (("--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"), "no Dask scheduler answers"),
+    ],
+)
+def test_what_many_machines_cannot(args, said, tmp_path):
+    pytest.importorskip("distributed")
+    (tmp_path / "events").mkdir()
+    done = in_process("fit", tmp_path / "events", "-o", tmp_path / "m.csrr", *args)
+    assert done.exit_code == 2
+    assert said in done.stderr

@@ -16,8 +16,8 @@ from tests.cli.conftest import find_wide, in_process, in_terminal
 DATA = app.get_command(None, "data")
 PLACES = [(), *((name,) for name in app.list_commands(None)), *(("data", name) for name in DATA.commands)]
 """The words of every command and subcommand."""
-LONG = ("start", "tune", "robustness", "reproduce")
-"""Commands whose examples take minutes: these are parsed, not run."""
+LONG = ("start", "tune", "robustness", "reproduce", "serve")
+"""Commands whose examples take minutes, or do not end: these are parsed, not run."""
 
 
 def find_command(words):

@@ -34,7 +34,7 @@ def test_similar_says_what_comes_after_an_item(log, model_file, tmp_path):
     for given, words in (
         ((model_file, "--item", 7, "--by", "next"), "needs a model of what comes next"),
         ((model_file, "--user", 7, "--by", "next"), "--by goes with --item"),
-        ((tmp_path / "ease.csrr", "--item", 7, "--by", "next"), "has no parameter 'by'"),
+        ((tmp_path / "ease.csrr", "--item", 7, "--by", "next"), "by='next' must be \"auto\": EASE knows one"),
     ):
         result = in_process("similar", *given)
         assert (result.exit_code, words in result.stderr) == (2, True), result.stderr

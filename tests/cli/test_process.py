@@ -263,12 +263,12 @@ def test_a_signal_while_the_last_line_is_being_made_does_not_take_it_away():
         "def words():\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    return 'interrupted: as told'\n"
-        "interrupts.guard()\n"
-        "interrupts.say_at_the_end(words)\n"
+        "interrupts.catch_signals()\n"
+        "interrupts.set_last_message(words)\n"
         "try:\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "except interrupts.Stopped:\n"
-        "    interrupts.end()\n"
+        "    interrupts.end_process()\n"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stderr) == (130, "interrupted: as told\n")
@@ -279,9 +279,9 @@ def test_an_end_at_once_removes_the_parts_that_csrr_writes_and_no_others(tmp_pat
     program = (
         "from csrr.cli import interrupts\n"
         "from csrr._base.files import atomic_write\n"
-        "interrupts.guard()\n"
+        "interrupts.catch_signals()\n"
         "with atomic_write('m.csrr'):\n"
-        "    interrupts.end()\n"
+        "    interrupts.end_process()\n"
     )
     with (tmp_path / "lists.csv.part").open("w") as file:
         result = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, stdout=file, timeout=60)

@@ -194,5 +194,5 @@ class TestWhatIsNotKnown:
 
     def test_the_error_names_the_option(self, cold):
         result = in_process("recommend", cold, "--user", 999)
-        assert (result.exit_code, "--unknown ignore" in result.stderr) == (2, True)
+        assert (result.exit_code, "--unknown='ignore'" in result.stderr) == (2, True)
         assert in_process("recommend", cold, "--user", 7, "--unknown", "drop").exit_code == 2

@@ -57,8 +57,8 @@ def test_ctrl_c_says_what_was_kept(log_file, tmp_path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--kind", "no"), "kind='no': there is no such noise; choose from random, accidental, popular, crawler, push"),
-        (("--share", 1), "share=1.0: it must be a number from 0 to less than 1"),
+        (("--kind", "no"), "kind='no' must be one of random, accidental, popular, crawler, push"),
+        (("--share", 1), "share=1.0 must be a number from 0 to less than 1"),
         (("--share", "0"), "give at least one kind of noise and a share above 0"),
         (
             ("--system", "SVD"),

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import csrr
-from csrr.cli.cmd_start import tell_kept
+from csrr.cli.cmd_start import describe_kept
 from csrr.report.page import hold_folder
 from tests.cli.conftest import COMMAND, TOLD_OF_LOG, as_json, in_process, on_one_core, write_log
 
@@ -47,7 +47,7 @@ def test_titles_of_another_file_are_shown_and_a_folder_in_use_is_refused(log_fil
     (tmp_path / "items.csv").write_text("item,title\nx,y\n")
     result = in_process(*args, "--items", tmp_path / "items.csv")
     assert "the item table has none of the 60 items" in result.stderr
-    assert "name the column of ids with --items-id='...'" in result.stderr
+    assert "(on the command line, --items-id)" in result.stderr
 
 
 def test_the_commands_on_the_page_run(answered, tmp_path, monkeypatch):
@@ -138,7 +138,7 @@ def _count_models(folder):
 def test_what_an_earlier_run_wrote_is_not_taken_for_this_one(tmp_path):
     kept = {"models": [{"model": "PopRank", "means": {}}, {"model": "EASE", "means": None}]}
     (tmp_path / "summary.json").write_text(json.dumps(kept))
-    message = tell_kept(tmp_path)
+    message = describe_kept(tmp_path)
     assert message() == "interrupted: nothing was written"
     (tmp_path / "summary.json").unlink()
     (tmp_path / "summary.json").write_text(json.dumps(kept))

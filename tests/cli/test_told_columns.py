@@ -13,7 +13,7 @@ ROWS = [(user, item, 1 + (user + item) % 5, 0.5 * item) for user in range(30) fo
 HEAD = "user_id,Game_ID,rate,Hours"
 LINE = (
     "csrr: games.csv: user 'user_id', item 'Game_ID', rating 'rate'; every rating counts as a choice, low ones too"
-    " (--min-rating 4 keeps those of 4 and more); not used: 'Hours' (--weight-column 'Hours' uses it as the weight)"
+    " (--min-rating=4 keeps those of 4 and more); not used: 'Hours' (--weight-column='Hours' uses it as the weight)"
 )
 
 
@@ -81,7 +81,7 @@ def test_a_query_is_a_log(shop, games, address):
     told = in_process("evaluate", source, "--sql", "SELECT * FROM games", *args)
     assert told.told == [
         "csrr: shop.db: user 'user_id', item 'Game_ID', rating 'rate'; ratings from 3 on count; not used: 'Hours'"
-        " (--weight-column 'Hours' uses it as the weight)"
+        " (--weight-column='Hours' uses it as the weight)"
     ]
     by_file = json.loads(in_process("evaluate", games, *args).stdout)
     by_query = json.loads(told.stdout)
@@ -93,7 +93,7 @@ def test_a_query_is_a_log(shop, games, address):
 def test_bad_queries_are_one_line(shop):
     for source, words in (
         (shop, "no such table: nowhere"),
-        ("sqlite:///none.db", "there is no SQLite database none.db"),
+        ("sqlite:///none.db", "cannot read none.db: No such file"),
     ):
         result = in_process("evaluate", source, "--sql", "SELECT * FROM nowhere")
         assert (result.exit_code, result.stderr.count("\n")) == (2, 1)

@@ -129,7 +129,7 @@ def test_ctrl_c_says_what_was_kept(log_file, tmp_path):
         (("-p", "tol"), "-p tol: write NAME=VALUE"),
         (("--ratio", 0.5, "--last", 2), "--ratio and --last do not go together"),
         (("--last", 2, "--folds", 2), "--last and --folds do not go together"),
-        (("--ratio", 1.5), "--ratio=1.5: it must lie strictly between 0 and 1"),
+        (("--ratio", 1.5), "--ratio=1.5 must be a number > 0 and < 1"),
         (("-p", "rang=3"), "-p rang=3: CSRR has no such parameter"),
         (("-o", "/no/such/folder/x"), "there is no such folder"),
         (("--trials", 0), "0 is not in the range x>=1"),

@@ -141,14 +141,14 @@ def test_sources_that_are_no_database(tmp_path, shop):
     (tmp_path / "log.csv").write_text("user,item\n1,2\n")
     with pytest.raises(csrr.DataError, match=r"log\.csv is not an SQLite database"):
         csrr.read(tmp_path / "log.csv", query=QUERY)
-    with pytest.raises(csrr.DataError, match=r"there is no SQLite database .*none\.db"):
+    with pytest.raises(csrr.DataError, match=r"cannot read .*none\.db: No such file"):
         csrr.read(f"sqlite:///{tmp_path}/none.db", query=QUERY)
     assert not (tmp_path / "none.db").exists()
     with pytest.raises(csrr.DataError, match=r"cannot read .*none\.db: No such file"):
         csrr.read(tmp_path / "none.db", query=QUERY)
     with pytest.raises(csrr.DataError, match=r"the database URL cannot be used: .*nosuch"):
         csrr.read("nosuch://x/y", query=QUERY)
-    with pytest.raises(csrr.DataError, match=r"shop\.db: this is an SQLite database; pass query="):
+    with pytest.raises(csrr.DataError, match=r"shop\.db: this is an SQLite database; pass table='...' or query="):
         csrr.read(shop)
     with pytest.raises(csrr.DataError, match="a query needs a connection to a database, not 5"):
         csrr.read(5, query=QUERY)

@@ -126,7 +126,7 @@ def test_the_right_file_of_an_archive(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.csv", "item,x\n1,2\n")
         archive.writestr("b.csv", "item,x\n1,2\n")
-    with pytest.raises(csrr.DataError, match=r"a\.csv, b\.csv; name it with member="):
+    with pytest.raises(csrr.DataError, match=r"a\.csv, b\.csv; pass the path of one"):
         csrr.read_items(path)
 
 
@@ -206,7 +206,7 @@ def test_conditions_that_make_no_sense(table, where, message):
         ({"item": [1], "s": [[{"a": 1}]]}, {}, r"column 's' holds list.* lists are of texts"),
         ({"item": [1], "s": [b"x"]}, {}, "column 's' holds binary"),
         ({"item": [1], "s": [1]}, {"columns": ["t"]}, "there is no column 't'; there are 'item', 's'"),
-        ({"item": [1], "s": [1]}, {"columns": "s"}, "give a list of names"),
+        ({"item": [1], "s": [1]}, {"columns": "s"}, "must be a list of names"),
         ({"item": [1]}, {"item": "id"}, "item='id': there is no such column"),
         ({"item": [1]}, {"categories": ""}, "a text that is not empty"),
         (

@@ -1,17 +1,10 @@
-"""A real PostgreSQL server in a folder of its own, where its programs are at hand."""
-
-import os
-import pwd
-import shutil
-import socket
-import subprocess
-import tempfile
-from pathlib import Path
+"""Logs from a real PostgreSQL server, where its programs are at hand."""
 
 import pytest
 
 import csrr
 from csrr.data import sql as databases
+from tests.postgresql import NotInstalled, start_server
 
 psycopg = pytest.importorskip("psycopg")
 adbc = pytest.importorskip("adbc_driver_postgresql.dbapi")
@@ -22,44 +15,15 @@ QUERY = "SELECT user_id, item_id, bought_at AS time, price FROM orders"
 COUNT = "SELECT count(*) FROM pg_cursors"
 
 
-def find_program(name):
-    """Return the path of one of PostgreSQL's programs, which Debian keeps off the path, or None."""
-    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    return shutil.which(name) or (str(found[-1]) if found else None)
-
-
-def find_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
 def server():
     """The address of a server with a table of orders."""
-    initdb, pg_ctl = find_program("initdb"), find_program("pg_ctl")
-    if initdb is None or pg_ctl is None:
-        pytest.skip("initdb and pg_ctl of PostgreSQL are not installed")
-    owner = {}
-    if os.geteuid() == 0:  # PostgreSQL does not run as root
-        try:
-            owner = {"user": pwd.getpwnam("postgres").pw_uid}
-        except KeyError:
-            pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
-    with tempfile.TemporaryDirectory(prefix="csrr-pg-") as folder:
-        if owner:
-            os.chown(folder, owner["user"], -1)
-        data, port = f"{folder}/data", find_port()
-        quiet = {"check": True, "cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | owner
-        subprocess.run([initdb, "-D", data, "-U", "csrr", "-A", "trust", "--no-sync"], **quiet)
-        options = f"-p {port} -h 127.0.0.1 -k {folder} -F"
-        subprocess.run([pg_ctl, "-D", data, "-w", "-l", f"{folder}/log", "-o", options, "start"], **quiet)
-        try:
-            address = f"postgresql://csrr@127.0.0.1:{port}/postgres"
+    try:
+        with start_server() as address:
             fill(address)
             yield address
-        finally:
-            subprocess.run([pg_ctl, "-D", data, "-m", "immediate", "stop"], **quiet)
+    except NotInstalled as error:
+        pytest.skip(str(error))
 
 
 def fill(address):
@@ -107,9 +71,17 @@ def test_psycopg_reads_through_a_cursor_on_the_server(server, expected, autocomm
     assert sizes == [1_000] * 25 + [0]
 
 
-def test_adbc(server, expected):
+def test_adbc(server, expected, monkeypatch):
     with adbc.connect(server) as connection:
         assert csrr.read_sql(QUERY, connection) == expected
+    assert csrr.read(server, query=QUERY) == expected
+    view = 'CREATE OR REPLACE VIEW public."View %" AS ' + QUERY.replace("price", "price AS weight")
+    with psycopg.connect(server) as connection:
+        connection.execute(view)
+    log = csrr.read(server, table="public.View %", weight=False)
+    assert log == expected
+    monkeypatch.setattr(databases, "_find_postgresql_driver", lambda: psycopg.connect)
+    assert csrr.read(server, table="View %", weight=False) == expected
 
 
 def test_sqlalchemy(server, expected):

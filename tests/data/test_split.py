@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from csrr.data.errors import DataError, UnknownIdError
 from csrr.data.log import Log
 from csrr.data.split import HeldOut, split
+from csrr.data.synthetic import synthetic
+from csrr.parameters import ParameterError
 
 PAIRS = st.sets(st.tuples(st.integers(0, 6), st.integers(0, 12)), min_size=1)
 RATIOS = st.floats(0.01, 0.99)
@@ -147,28 +149,28 @@ TIMED = make_log([(1, 1), (1, 2), (2, 3)])
 @pytest.mark.parametrize(
     ("log", "options", "words"),
     [
-        (TIMED, {"ratio": 0}, "ratio=0: it must lie strictly between 0 and 1"),
+        (TIMED, {"ratio": 0}, "ratio=0 must be a number > 0 and < 1"),
         (TIMED, {"ratio": 1.0}, "ratio=1.0"),
         (TIMED, {"ratio": float("nan")}, "ratio=nan"),
         (TIMED, {"time_quantile": 2}, "time_quantile=2"),
         (TIMED, {"held_out_users": [1], "given": 1.5}, "given=1.5"),
         (TIMED, {"ratio": 0.5, "last": 1}, "not last and ratio together"),
         (TIMED, {"at": 1, "held_out_users": 1}, "not at and held_out_users together"),
-        (TIMED, {"by": "item"}, "by='item': choose 'user'"),
-        (TIMED, {"last": 0}, "last=0: it must be a whole number"),
+        (TIMED, {"by": "item"}, "by='item' must be 'user'"),
+        (TIMED, {"last": 0}, "last=0 must be a whole number"),
         (TIMED, {"at": 1}, "all events lie on one side of the time 1: theirs run from 1 to 3"),
         (TIMED, {"at": "2024-01-31"}, "one side of the time 2024-01-31T00:00:00: theirs run from 1970-01-01T00:00:01"),
         (TIMED, {"at": "soon"}, "'soon' is not a time"),
-        (TIMED, {"held_out_users": 2}, "held_out_users=2: it must leave some of the 2 users in train"),
+        (TIMED, {"held_out_users": 2}, "held_out_users=2 must leave some of the 2 users in train"),
         (TIMED, {"held_out_users": [1, 2]}, "some of the users, but not all of them"),
-        (TIMED, {"held_out_users": True}, "held_out_users=True: give a share"),
+        (TIMED, {"held_out_users": True}, "held_out_users=True must be a share"),
         (TIMELESS, {"last": 1}, "the log has no times"),
         (TIMELESS, {"at": 1}, "the log has no times"),
         (TIMELESS, {"time_quantile": 0.5}, "the log has no times"),
     ],
 )
 def test_bad_options_are_refused_in_plain_words(log, options, words):
-    with pytest.raises(DataError) as caught:
+    with pytest.raises((DataError, ParameterError)) as caught:
         split(log, **options)
     assert words in str(caught.value)
 
@@ -176,3 +178,17 @@ def test_bad_options_are_refused_in_plain_words(log, options, words):
 def test_unknown_held_out_users():
     with pytest.raises(UnknownIdError, match="unknown user id: 9"):
         split(TIMED, held_out_users=[9])
+
+
+def test_cold_items_leave_train_whole():
+    log = synthetic(80, 40, events_per_user=10).log
+    train, test = split(log, cold_items=0.2, seed=3)
+    hidden = test.item_counts() > 0
+    assert hidden.sum() == 8
+    assert not train.item_counts()[hidden].any()
+    assert (train.user_counts()[test.user_rows] > 0).all()
+    assert len(train) + len(test) <= len(log)
+    with pytest.raises(ParameterError, match="cold_items"):
+        split(log, cold_items=1.5)
+    with pytest.raises(DataError, match="together"):
+        split(log, 0.8, cold_items=0.1)

@@ -310,3 +310,21 @@ class TestUnknownIds:
         with pytest.warns(csrr.UnknownIdWarning, match="1 of 3 in users"):
             found = csrr.evaluate(model, train, test, users=[1, 2, 999], unknown="ignore")
         assert found.summary() == csrr.evaluate(model, train, test, users=[1, 2]).summary()
+
+
+def test_candidates_are_ranked_among_themselves():
+    log = csrr.synthetic(80, 40, events_per_user=10).log
+    train, test = csrr.split(log, ratio=0.7, seed=0)
+    model = csrr.EASE(reg=10).fit(train)
+    some = list(range(0, 40, 4))
+    found = csrr.evaluate(model, train, test, at=3, metrics=["recall"], candidates=some)
+    wanted, seen = test.to_csr().toarray(), train.to_csr().toarray()
+    recalls = []
+    for row in range(log.n_users):
+        mine = [item for item in some if wanted[row, item]]
+        if mine:
+            scores = model.score_rows(np.array([row]))[0]
+            open_items = [item for item in some if not seen[row, item]]
+            best = sorted(open_items, key=lambda item: -scores[item])[:3]
+            recalls.append(len(set(best) & set(mine)) / len(mine))
+    assert found["recall@3"] == pytest.approx(np.mean(recalls), abs=0.02)

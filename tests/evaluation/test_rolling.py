@@ -111,9 +111,9 @@ def test_by_default_six_windows_after_half_of_the_events(log):
     ("given", "words"),
     [
         ({"every": "0d"}, "every="),
-        ({"every": "900d"}, r"every='900d': there are 1\d\d days after the first cut, which must be 1 to 60 windows"),
-        ({"every": "1h"}, r"which must be 1 to 60 windows, of [23]\.\d+ days or more each"),
-        ({"first": "1999-01-01"}, "first=1999-01-01.*must lie within the times of the log"),
+        ({"every": "900d"}, r"every='900d' must make 1 to 60 windows of the 1\d\d days"),
+        ({"every": "1h"}, r"must make 1 to 60 windows .* of [23]\.\d+ days or more each"),
+        ({"first": "1999-01-01"}, "first='1999-01-01' must lie within the times of the log"),
         ({"metric": "ndcg"}, "metric='ndcg' must be like ndcg@10"),
         ({"metric": "ndcg@900"}, "the log has only 80 items"),
         ({"metric": "cost"}, "metric='cost' must be like"),

@@ -7,7 +7,7 @@ import pytest
 
 import csrr
 from csrr import ParameterError, Range, Walk
-from csrr.evaluation.spaces import PAPER, decode_space, encode_space, find_model, find_space, resolve_space
+from csrr.evaluation.study import PAPER, decode_space, encode_space, find_model, find_space, resolve_space
 from csrr.registry import HOMES, MODELS
 from tests.in_order import suit
 

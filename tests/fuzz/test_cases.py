@@ -7,6 +7,7 @@ import pytest
 CASES = Path(__file__).parents[2] / "fuzz" / "cases"
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("file", sorted(CASES.glob("*.case")), ids=lambda file: file.stem)
 def test_a_kept_case(file, ready, tmp_path):
     ready(file.name.split("-")[0]).check(file.read_bytes(), tmp_path)

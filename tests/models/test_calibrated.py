@@ -9,6 +9,7 @@ from csrr import CSRR, WRMF, NotFittedError, ParameterError, PopRank
 from csrr.data.errors import DataError
 from csrr.data.log import Log
 from csrr.ranking.calibration import CellGroups, GroupCurves
+from csrr.ranking.topk import Cells
 
 
 def as_csr(dense):
@@ -34,10 +35,10 @@ class TestPlantedTruth:
         train, valid, test = (chosen & (part == each) for each in range(3))
         model = kind(threads=1).fit(as_csr(train))
         model.calibrate(as_csr(valid))
-        cells = model.score_rows, np.arange(len(chosen)), chosen.shape[1], as_csr(test), as_csr(train)
+        cells = Cells(model.score_rows, np.arange(len(chosen)), chosen.shape[1], as_csr(test), as_csr(train))
         told = model.reliability(as_csr(test))
         assert told.ece < 0.01
-        assert told.rate.tolist() == pytest.approx(model.calibration_.check(*cells).rate.tolist(), nan_ok=True)
+        assert told.rate.tolist() == pytest.approx(model.calibration_.check(cells).rate.tolist(), nan_ok=True)
         assert scores_as_probabilities(model, test, train).ece > 0.02
 
     def test_half_of_the_choices_are_shown(self, kind):
@@ -45,15 +46,15 @@ class TestPlantedTruth:
         shown = chosen & (rng.random(chosen.shape) < 0.5)
         train = shown & (rng.random(chosen.shape) < 0.7)
         model = kind(threads=1).fit(as_csr(train))
-        cells = model.score_rows, np.arange(len(chosen)), chosen.shape[1], as_csr(chosen & ~train), as_csr(train)
-        told = model.calibrate(as_csr(shown & ~train), observed_share=0.5).check(*cells, observed_share=1)
+        cells = Cells(model.score_rows, np.arange(len(chosen)), chosen.shape[1], as_csr(chosen & ~train), as_csr(train))
+        told = model.calibrate(as_csr(shown & ~train), observed_share=0.5).check(cells, observed_share=1)
         assert told.ece < 0.015
-        unadjusted = model.calibrate(as_csr(shown & ~train)).check(*cells)
+        unadjusted = model.calibrate(as_csr(shown & ~train)).check(cells)
         assert unadjusted.ece > 0.06
         left = chosen & ~shown
-        cells = *cells[:3], as_csr(left), as_csr(shown)
+        cells = cells._replace(relevant=as_csr(left), seen=as_csr(shown))
         remaining = model.calibrate(as_csr(shown & ~train), observed_share=0.5).remaining()
-        assert remaining.check(*cells, observed_share=1).ece < 0.015
+        assert remaining.check(cells, observed_share=1).ece < 0.015
 
 
 def scores_as_probabilities(model, positive, seen):
@@ -360,7 +361,7 @@ class TestBadInput:
     def test_without_costs(self, parts):
         model = PopRank().fit(parts[0])
         model.calibrate(parts[1])
-        with pytest.raises(ParameterError, match='min_probability="cost": this PopRank has no costs'):
+        with pytest.raises(ParameterError, match="min_probability='cost' needs costs, and this PopRank has none"):
             model.recommend(1, min_probability="cost")
 
     def test_before_calibrate(self, parts):

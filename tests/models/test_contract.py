@@ -364,7 +364,7 @@ def test_items_that_all_or_none_have_and_users_with_all_or_none(kind, clicks):
 def test_weights_over_many_orders_of_magnitude(kind, clicks, span):
     X = clicks * 10.0 ** np.random.default_rng(0).uniform(-span, span, clicks.shape)
     declared = list_parameters(kind).get("event_weights")
-    models = [kind()] if declared is None else [kind(event_weights=choice) for choice in declared.choices]
+    models = [kind()] if declared is None else [kind(event_weights=choice) for choice in declared.words]
     for model in models:
         try:
             model.fit(X)

@@ -11,6 +11,7 @@ from csrr import CSRR, CSRRe, ParameterError
 from csrr.models.search import Search
 from csrr.models.settings import RULE
 from csrr.ranking.metrics import measure_cells
+from csrr.ranking.topk import Cells
 from tests.reference import dense
 
 FAMILY = pytest.mark.parametrize("family", [CSRR, CSRRe])
@@ -91,8 +92,8 @@ class TestFromCosts:
             ({"miss": 0, "false_alarm": 1}, "miss_cost=0 must be a number > 0"),
             ({"miss": 1, "false_alarm": -1}, "false_alarm_cost=-1 must be a number > 0"),
             ({"miss": 1e9, "false_alarm": 1}, "makes a miss cost 1e\\+09 false alarms"),
-            ({"positive_cost": 1}, "positive_cost=1 must lie between 0 and 1"),
-            ({"recall_weight": 0.0}, "recall_weight=0.0 must lie between 0 and 1"),
+            ({"positive_cost": 1}, "positive_cost=1 must be a number > 0 and < 1"),
+            ({"recall_weight": 0.0}, "recall_weight=0.0 must be a number > 0 and < 1"),
             ({"positive_cost": 0.5, "recall_weight": 0.5}, "give the cost once"),
             ({"positive_cost": 0.5, "cost_ratio": 2.0}, "give the cost once"),
             ({"miss": 5, "false_alarm": 1, "positive_cost": 0.5}, "give the cost once"),
@@ -123,7 +124,8 @@ def test_lemma_1_the_least_cost_and_the_largest_sum_have_the_same_threshold(seed
 
     def measures(weight):
         relevant, seen = sparse.csr_array(positives.astype(np.float32)), sparse.csr_array((30, 40), dtype=np.float32)
-        return measure_cells(lambda rows: scores[rows], np.arange(30), 40, relevant, seen, thresholds, weight)
+        cells = Cells(lambda rows: scores[rows], np.arange(30), 40, relevant, seen)
+        return measure_cells(cells, thresholds, weight)
 
     most, least = measures(recall_weight).sum, measures(alpha / (1 + alpha)).cost
     assert np.argmax(most) == np.argmin(least)

@@ -28,7 +28,7 @@ def fitted(log):
 @pytest.fixture(scope="module")
 def q(fitted):
     """The matrix A*q."""
-    found = fitted.fitted_.weigh(fitted.seen_).toarray().astype(np.float64)
+    found = fitted.fitted_.weighed_seen.toarray().astype(np.float64)
     assert ((found > 0) == (fitted.seen_.toarray() > 0)).all()
     assert 0.05 < (found[found > 0] < 0.5).mean() < 0.6
     return found
@@ -115,8 +115,8 @@ class TestAnswers:
             np.testing.assert_allclose(through, wanted, atol=1e-6)
 
     def test_events_of_new_histories_count_fully(self, fitted, log, q):
-        model, clicks = fitted.fitted_, fitted.seen_[:20]
-        factors, _ = model.fold_histories(clicks)
+        clicks = fitted.seen_[:20]
+        factors = fitted.fold_users(np.arange(20), clicks).user_factors
         through = np.diff(clicks.indptr)[:, None] ** 0.3 * (clicks @ fitted.neighbors_).toarray()
         wanted = factors @ fitted.item_factors_.T + through
         lists = [clicks.indices[a:b].tolist() for a, b in zip(clicks.indptr, clicks.indptr[1:], strict=False)]

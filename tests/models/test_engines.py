@@ -1,6 +1,7 @@
 """Models on an engine that keeps blocks of users apart and refuses numpy on them give what they give on threads."""
 
 import copy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,6 +11,10 @@ from csrr.numerics.thread_engine import ThreadEngine
 from csrr.registry import MODELS
 from tests.reference.engine import OPERATIONS, BlockEngine
 
+ENGINES = {
+    "blocks": lambda: BlockEngine(40),
+    "device": lambda: pytest.importorskip("csrr.numerics.cuda_engine").CudaEngine("cpu"),
+}
 GIVEN = {"cost_ratio": 2.0, "reg_low_rank": 0.1, "dtype": "float64", "tol": 1e-5}
 CASES = {
     "CSRR, a search": ("CSRR", {}),
@@ -57,27 +62,40 @@ def fit(name, params, log):
     return model, found | {"updated": copy.copy(model).update(more).score_rows(np.arange(171))}
 
 
+@pytest.fixture(scope="module")
+def fitted(log):
+    """The fits on threads, made once."""
+    return cache(lambda case: fit(*CASES[case], log))
+
+
+@pytest.mark.parametrize("make_engine", ENGINES.values(), ids=ENGINES)
 @pytest.mark.parametrize("case", CASES)
-def test_the_engine_changes_nothing(case, log, monkeypatch):
+def test_the_engine_changes_nothing(case, make_engine, log, fitted, monkeypatch):
     name, params = CASES[case]
-    model, mine = fit(name, params, log)
-    engine = BlockEngine(40)
+    model, mine = fitted(case)
+    engine = make_engine()
     with monkeypatch.context() as patched:
         for each in OPERATIONS:
             patched.setattr(ThreadEngine, each, None)
         other, theirs = fit(name, params | {"engine": engine}, log)
-    assert {"put", "put_cells", "get", "cross"} <= engine.asked
     for part, value in mine.items():
         error = np.abs(theirs[part] - value).max() / np.abs(value).max()
         assert error < 1e-2, f"{part}: {error}"
     np.testing.assert_allclose(other.explain(3, 7).amounts, model.explain(3, 7).amounts, atol=1e-3)
+    if hasattr(model, "certificate_"):
+        ours, its = model.certificate_, other.certificate_
+        assert its.primal == pytest.approx(ours.primal, rel=1e-5)
+        assert its.gap <= max(model.tol, 1.01 * ours.gap)
+        assert (its.status, its.rank) == (ours.status, ours.rank)
+    alike = other.recommend(k=5).items == model.recommend(k=5).items
+    assert alike.mean() > 0.98
 
 
 def test_a_file_does_not_keep_the_engine(log, tmp_path):
     model = csrr.CSRR(**GIVEN, engine=BlockEngine(100)).fit(log)
     model.save(tmp_path / "model.csrr")
     loaded = csrr.load(tmp_path / "model.csrr")
-    assert loaded.engine is None
+    assert loaded.engine == "auto"
     np.testing.assert_array_equal(loaded.score_rows(np.arange(9)), model.score_rows(np.arange(9)))
 
 
@@ -90,6 +108,11 @@ def test_a_study_goes_on_with_an_engine(log, tmp_path):
 
 def test_what_is_no_engine_is_refused(log):
     with pytest.raises(
-        csrr.ParameterError, match="engine='gpu' must be an object with the methods put, put_cells, get"
+        csrr.ParameterError, match="engine='gpu' must be an object with the methods put, put_cells, get or \"auto\" or"
     ):
         csrr.CSRR(engine="gpu").fit(log)
+
+
+def test_an_engine_by_name(log):
+    mine, theirs = (csrr.CSRR(**GIVEN, neighbors=5, engine=name).fit(log) for name in ("auto", "threads"))
+    np.testing.assert_array_equal(mine.score_rows(np.arange(9)), theirs.score_rows(np.arange(9)))

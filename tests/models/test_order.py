@@ -1,5 +1,6 @@
 """CSRR(order=...) beside histories written out, on planted order, and with everything else that a model does."""
 
+import re
 import warnings
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ import csrr
 from csrr import CSRR, DataError, ParameterError
 from csrr._base.threads import TimeUpError, use_threads
 from csrr.models.order import OrderSettings
+from csrr.models.order_search import cut_ahead
 from csrr.models.session import Session
 
 GIVEN = {"order": "next", "decay": [0.4, 0.8], "neighbors": 6, "reg_neighbors": 1.0, "history_scaling": 0.2}
@@ -60,12 +62,12 @@ def measure_hits(model, items, k=5):
 
 def write_out_scores(model, history):
     """The scores after a history, newest last, by the formula and the fitted parts."""
-    faded, m = model._faded, len(model.items_)
+    faded, m = model.fitted_.faded, len(model.items_)
     x = np.zeros((len(faded.decays), m))
     for item in history:
         x *= np.array(faded.decays)[:, None]
         x[:, item] += 1
-    z = sum(share * one @ faded.left for share, one in zip(faded.shares, x, strict=True))
+    z = (x @ faded.left).ravel()
     return z @ faded.right.T + x.ravel() @ faded.weights.toarray()
 
 
@@ -81,6 +83,7 @@ def test_scores_are_those_of_the_history_written_out(model, planted):
 
 def test_folding_in_a_history_gives_the_lists_of_its_user(model, planted):
     history = planted[1][3, :-1].tolist()
+    assert planted[0].history(3).tolist() == history
     assert model.recommend_for(history, k=8).items[0].tolist() == model.recommend(3, k=8).items[0].tolist()
     assert model.recommend_for(history[::-1], k=8).items[0].tolist() != model.recommend(3, k=8).items[0].tolist()
     people = model.fold_in(planted[0])
@@ -121,19 +124,72 @@ def test_auto_takes_order_where_it_is_planted_and_leaves_it_where_it_is_not():
 
 
 def test_the_search_never_sees_an_event_after_the_one_it_predicts(planted):
-    from csrr.models.order_search import cut_last
-
     log = planted[0]
-    last = cut_last(log, 0)
+    ahead = cut_ahead(log, 0)
     ages = log.find_ages()
-    assert len(last.rows) == 400
-    assert len(last.log) == len(log) - 400
+    assert not ahead.has_several
+    assert len(ahead.rows) == 400
+    assert len(ahead.log) == len(log) - 400
     newest = log.item_rows[ages == 0]
-    assert last.items.tolist() == newest[last.rows].tolist()
-    assert last.log.find_ages().max() == ages.max() - 1
+    assert ahead.heldout[ahead.rows].indices.tolist() == newest[ahead.rows].tolist()
+    assert ahead.log.find_ages().max() == ages.max() - 1
 
 
-def test_recent_histories_have_the_neighbors_of_a_model_without_order():
+@pytest.mark.parametrize("way", ["share", "last", "time"])
+def test_where_several_events_are_to_be_predicted_the_search_holds_out_several(way):
+    table, _ = plant(500)
+    table["time"] = 1_000_000_000 + np.tile(np.arange(14), 500)
+    log = csrr.read(table)
+    if way == "share":
+        train, test = csrr.split(log, by="last", ratio=0.8)
+        assert (train.cut, len(test)) == ("share", 500 * 3)
+        ahead = cut_ahead(train, 0)
+    else:
+        ahead = cut_ahead(log, 0, way)
+    assert ahead.has_several
+    assert len(ahead.rows) == 500
+    seen, held = ahead.log.to_csr(), ahead.heldout
+    assert not seen.multiply(held).nnz
+    times = {(u, i): t for u, i, t in zip(table["user"], table["item"], table["time"], strict=True)}
+    for user in (0, 17, 400):
+        last, first = (
+            edge(times[user, log.items.ids[row]] for row in part[[user]].indices)
+            for edge, part in ((max, seen), (min, held))
+        )
+        assert last < first
+
+
+def test_random_events_do_not_tell_what_comes_next(planted):
+    with pytest.raises(ParameterError, match="hold_out='random' must be 'last' or 'time'"):
+        CSRR(order="next", hold_out="random").fit(planted[0])
+
+
+def test_a_horizon_looks_further_ahead_than_the_next_event():
+    # Two steps on is what a permutation says; the step in between is noise.
+    rng, n_items = np.random.default_rng(5), 40
+    after = rng.permutation(n_items)
+    users, items = [], []
+    for user in range(600):
+        mine = [int(rng.integers(n_items)), int(rng.integers(n_items))]
+        while len(mine) < 12:
+            mine.append(int(after[mine[-2]]) if rng.random() < 0.7 else int(rng.integers(n_items)))
+        users += [user] * 12
+        items += mine
+    log = csrr.read({"user": users, "item": items}, ordered=True)
+    train, test = csrr.split(log, by="last", ratio=0.7)
+    searched = CSRR(order="next", decay=0.5, history_scaling=0.0, rare_scaling=0.0).fit(train)
+    assert searched.chosen_.order.horizon > 0
+    assert "horizon" in searched.chosen_.columns
+    assert re.search(r"chosen on the last \d+ events of \d+ users", searched.chosen_.note)
+    near = CSRR(**searched.settled_params() | {"horizon": 0.0, "order": "next", "decay": 0.5}).fit(train)
+    both = [csrr.evaluate(model, train, test, at=5)["ndcg@5"] for model in (searched, near)]
+    assert both[0] > 1.02 * both[1]
+    # One event is to be predicted: nothing beyond it counts.
+    last, _ = csrr.split(log, by="last")
+    assert CSRR(order="next", decay=0.5).fit(last).chosen_.order.horizon == 0
+
+
+def test_recent_histories_have_the_neighbors_of_a_model_without_order(tmp_path):
     log, items = read(plant()[0], last=1)
     plain = {"cost_ratio": 1.0, "reg_sparse": 1.0, "reg_low_rank": 0.1, "neighbors": 10, "reg_neighbors": 1.0}
     plain |= {"tol": 1e-5, "dtype": "float32"}
@@ -145,6 +201,8 @@ def test_recent_histories_have_the_neighbors_of_a_model_without_order():
     forgetful = CSRR(order="recent", decay=0.999999, neighbor_scaling=0.3, **plain).fit(log)
     np.testing.assert_allclose(forgetful.score([0, 1]), ignore.score([0, 1]), rtol=2e-3, atol=2e-3)
     assert recent.chosen_.order.kind == "recent"
+    recent.save(tmp_path / "recent.csrr")
+    assert np.array_equal(csrr.load(tmp_path / "recent.csrr").score([0, 1]), recent.score([0, 1]))
     assert measure_hits(CSRR(order="recent", decay=0.5, **plain).fit(log), items) > measure_hits(ignore, items)
 
 
@@ -310,7 +368,7 @@ def test_a_small_log_has_the_rule(planted):
 @pytest.mark.parametrize(
     ("params", "says"),
     [
-        ({"decay": 1.0}, "decay=1.0 must lie between 0 and 1"),
+        ({"decay": 1.0}, "decay=1.0 must be a number > 0 and < 1"),
         ({"decay": 0}, "decay=0 must"),
         ({"decay": [0.5, 0.5]}, "different"),
         ({"decay": [0.1, 0.2, 0.3, 0.4]}, "up to 3"),
@@ -318,6 +376,8 @@ def test_a_small_log_has_the_rule(planted):
         ({"order": "last"}, "order='last' must be one of"),
         ({"order": "next", "box": "paper"}, "box"),
         ({"rare_scaling": -1}, "rare_scaling=-1"),
+        ({"horizon": 1}, "horizon=1 must"),
+        ({"horizon": -0.5}, "horizon=-0.5 must"),
     ],
 )
 def test_wrong_parameters_are_refused(planted, params, says):
@@ -361,8 +421,10 @@ def test_wrong_histories_are_refused(model):
 
 def test_scores_have_the_same_bits_for_any_number_of_threads_of_blas(model):
     rng, n, rank = np.random.default_rng(0), 10_001, 128
-    left, right = rng.standard_normal((2, n, rank)).astype(np.float32)
-    faded = replace(model._faded, left=left, right=right, weights=sparse.csr_array((2 * n, n), dtype=np.float32))
+    left, *right = rng.standard_normal((3, n, rank)).astype(np.float32)
+    faded = replace(
+        model.fitted_.faded, left=left, right=np.hstack(right), weights=sparse.csr_array((2 * n, n), dtype=np.float32)
+    )
     found = []
     for blas in (1, 2):
         with use_threads(2, blas=blas):

@@ -228,7 +228,7 @@ class Longest(Recommender):
 USE_IT = """
 import csrr
 from csrr.cli.options import KINDS
-from csrr.evaluation.spaces import find_model, find_space
+from csrr.evaluation.study import find_model, find_space
 from csrr.models import Longest
 
 assert csrr.Longest is Longest and "Longest" in csrr.__all__

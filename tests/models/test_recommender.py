@@ -258,7 +258,7 @@ class TestNeighbours:
         near = model.similar_items([8, 9], k=60, where={"genre": "RPG"})
         assert sorted(near.ids[1].tolist()) == list(range(1, 60, 3))
         assert len(model.similar_items(7, k=60, where={"genre": "RPG"})) == 19
-        with pytest.raises(csrr.ParameterError, match="where asks for columns of an item table"):
+        with pytest.raises(csrr.ParameterError, match="where= asks for columns of an item table"):
             Factors().fit(log).similar_items(8, where={"genre": "RPG"})
 
     def test_users_of_item_models_are_alike_by_their_histories(self, log):

@@ -221,8 +221,8 @@ def test_threads_do_not_matter(model):
         ({"boost": {999: 2.0}}, KeyError, "boost: unknown item id: 999"),
         ({"boost": {"genre": {"Jazz": 2}}}, DataError, "no item has 'genre' 'Jazz'; there are Indie, RPG"),
         ({"boost": {"gerne": {"RPG": 2}}}, DataError, "did you mean 'genre'"),
-        ({"boost": "genre"}, ParameterError, "holds categories values, not factors"),
-        ({"boost": [1, 2]}, ParameterError, "give a dict from items to factors"),
+        ({"boost": "genre"}, ParameterError, "names a column of categories values, not of factors"),
+        ({"boost": [1, 2]}, ParameterError, "must be a dict from items to factors"),
         ({"at_most": {"genre": 0}}, ParameterError, "whole number, at least 1"),
         ({"at_most": {"genre": 1.5}}, ParameterError, "whole number, at least 1"),
         ({"at_most": {"price": 1}}, ParameterError, "column 'price' holds number values, not categories"),
@@ -237,7 +237,7 @@ def test_threads_do_not_matter(model):
         ({"diversity": 0.5, "diversity_by": "price"}, ParameterError, "not categories"),
         ({"fresh": "soon"}, ParameterError, "half-life 'soon' must be a number > 0"),
         ({"fresh": -1}, ParameterError, "must be a number > 0"),
-        ({"fresh": {"by": "released"}}, ParameterError, "give half_life"),
+        ({"fresh": {"by": "released"}}, ParameterError, "must have half_life"),
         ({"fresh": {"half_life": 1, "by": "genre"}}, ParameterError, "holds texts, not dates"),
         ({"fresh": {"half_life": 1, "factor": 0}}, ParameterError, "factor"),
         ({"where": {"genre": "Jazz"}}, DataError, "no item has 'genre' 'Jazz'"),
@@ -253,7 +253,7 @@ def test_what_makes_no_sense_is_refused(model, options, error, message):
 
 def test_a_column_of_factors_must_be_above_zero(timed, items):
     model = csrr.PopRank().fit(timed).set_items({"item": range(60), "f": [0.0, *[1.0] * 59], "rank": range(60)})
-    with pytest.raises(ParameterError, match="item 0 has the factor 0, and factors must be > 0"):
+    with pytest.raises(ParameterError, match="gives item 0 the factor 0, and they must be > 0"):
         model.recommend(3, boost="f")
     with pytest.raises(ParameterError, match="a column 'rank' of its own"):
         model.recommend(3, columns=["rank"])

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 import csrr
+from csrr.models.noise_model import refit
 from csrr.noise.scores import score_noise
-from csrr.noise.suspects import _list_changes, find_stability
+from csrr.noise.suspects import _list_changes
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
 
@@ -72,7 +73,7 @@ def test_the_seed_matters_least(found):
 
 def test_changes_are_what_they_are_called(log, model):
     changes = list(_list_changes(model))
-    seed, weaker, stronger, less, more, fewer = (model.refit(each.kept, **each.params) for each in changes)
+    seed, weaker, stronger, less, more, fewer = (refit(model, each.kept, each.params) for each in changes)
     assert seed.seed == model.seed + 1
     assert (weaker.l1_, stronger.l1_) == pytest.approx((0.9 * model.l1_, 1.1 * model.l1_))
     assert (less.reg_sparse, more.reg_sparse) == pytest.approx((0.8, 0.9))
@@ -82,7 +83,7 @@ def test_changes_are_what_they_are_called(log, model):
 
 
 def test_without_v_only_the_suspects_are_compared(log):
-    found = find_stability(csrr.CSRR(**BY_RULE, reg_sparse=1, threads=1).fit(log))
+    found = csrr.CSRR(**BY_RULE, reg_sparse=1, threads=1).fit(log).stability()
     assert np.isnan(found["v_kept"]).all()
     assert np.isnan(found["v_correlation"]).all()
     assert (found["suspects_kept"] > 0.5).all()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from csrr.numerics.algorithm1 import DenseResult, Iteration, algorithm1
+from csrr.numerics.paper_solvers import DenseResult, Iteration, algorithm1
 from tests.reference.dense import (
     Dense,
     dual_point,

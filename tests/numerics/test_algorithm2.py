@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from csrr._base.threads import use_threads
-from csrr.numerics.algorithm2 import (
+from csrr.numerics.factored import Factors, compute_objective
+from csrr.numerics.paper_solvers import (
     _WINDOW,
     _step_users,
     algorithm2,
@@ -12,7 +13,6 @@ from csrr.numerics.algorithm2 import (
     fold_in_nonnegative,
     take_nonnegative_part,
 )
-from csrr.numerics.factored import Factors, compute_objective
 from csrr.numerics.problem import Pattern
 from csrr.numerics.solver import Options
 from csrr.numerics.thread_engine import THREADS

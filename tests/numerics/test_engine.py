@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 from csrr._base.threads import map_ranges, run_ranges, use_threads
-from csrr.numerics.algorithm2 import algorithm2
 from csrr.numerics.factored import ItemSide, fold_in, solve_factored
 from csrr.numerics.neighbors import Likeness, Regression, Ridge, find_nearest
+from csrr.numerics.paper_solvers import algorithm2
 from csrr.numerics.problem import LowRank, Pattern, Problem
 from csrr.numerics.solver import Options, improve, solve, solve_path
 from csrr.numerics.thread_engine import THREADS, ThreadEngine, cut_rows

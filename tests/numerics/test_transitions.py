@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from csrr.numerics.neighbors import SingularError
-from csrr.numerics.transitions import NextItems, Sequences, fade_histories, rank_next
+from csrr.numerics.transitions import TASTE_RIDGE, NextItems, Sequences, fade_histories, rank_next
 
 DECAYS = (0.5, 0.8)
 
@@ -29,26 +29,33 @@ def make_sequences(n_users: int = 60, n_items: int = 12, seed: int = 0) -> Seque
     return Sequences(np.concatenate(([0], np.cumsum(lengths))), items, n_items)
 
 
-def write_out(own: Sequences, decays: tuple[float, ...]) -> tuple[Any, Any]:
-    """All positions: the faded histories before each event, (events, C*m), and the events, (events, m)."""
+def write_out(own: Sequences, decays: tuple[float, ...], horizon: float = 0.0) -> tuple[Any, Any]:
+    """All positions: the faded histories before each event, (events, C*m), and the faded futures, (events, m)."""
     xs, ys = [], []
     for first, stop in zip(own.starts[:-1], own.starts[1:], strict=True):
         x = np.zeros((len(decays), own.n_items))
         for t in range(first, stop):
             xs.append(x.ravel().copy())
-            ys.append(np.eye(own.n_items)[own.items[t]])
+            ys.append(np.zeros(own.n_items))
+            for s in range(t, stop):
+                ys[-1][own.items[s]] += (1 - horizon) * horizon ** (s - t)
             x = x * np.array(decays)[:, None]
             x[:, own.items[t]] += 1
     return np.array(xs), np.array(ys)
 
 
-def solve_dense(own: Sequences, decays: Any, taste: Any, found: NextItems, power: float, rho: float) -> Any:
+def write_out_tastes(x: Any, left: Any) -> Any:
+    """What common taste makes of all positions, (events, C*r)."""
+    parts = x.reshape(len(x), -1, len(left))
+    return (parts @ left).reshape(len(x), -1)
+
+
+def solve_dense(own: Sequences, left: Any, taste: Any, found: NextItems, power: float, rho: float) -> Any:
     """S of (m, P) by plain linear algebra on the positions written out."""
-    x, y = write_out(own, decays)
-    z = sum(share * x[:, c * own.n_items : (c + 1) * own.n_items] @ taste.left for c, share in enumerate(taste.shares))
-    left_over = y - z @ taste.right.T
+    x, y = write_out(own, found.decays, found.horizon)
+    left_over = y - write_out_tastes(x, left) @ taste.right.T
     counts = np.maximum(np.bincount(own.items, minlength=own.n_items), 1)
-    scale = np.tile(counts**-power, len(decays))
+    scale = np.tile(counts**-power, len(found.decays))
     weights = np.zeros(found.support.shape)
     for j, row in enumerate(found.support):
         row = row[row >= 0]
@@ -59,23 +66,26 @@ def solve_dense(own: Sequences, decays: Any, taste: Any, found: NextItems, power
 
 
 @pytest.mark.parametrize("decays", [(0.7,), DECAYS])
-@pytest.mark.parametrize("power", [0.0, 0.3])
-def test_the_regression_equals_the_one_with_all_positions_written_out(decays: tuple[float, ...], power: float) -> None:
+@pytest.mark.parametrize(("power", "horizon"), [(0.0, 0.0), (0.3, 0.0), (0.3, 0.6), (0.0, 0.8)])
+def test_the_regression_equals_the_one_with_all_positions_written_out(
+    decays: tuple[float, ...], power: float, horizon: float
+) -> None:
     own, rng = make_sequences(), np.random.default_rng(1)
     left, right = (rng.normal(size=(own.n_items, 3)).astype(np.float32) / 3 for _ in range(2))
-    found = NextItems(own, decays, 4)
+    found = NextItems(own, decays, 4, horizon)
     taste = found.find_taste(left, right)
     rhos = [2.0, 5.0]
     for rho, weights in zip(rhos, found.solve(taste, power, rhos), strict=True):
-        np.testing.assert_allclose(weights, solve_dense(own, decays, taste, found, power, rho), atol=2e-5)
+        np.testing.assert_allclose(weights, solve_dense(own, left, taste, found, power, rho), atol=2e-5)
     # It does depend on the order.
     backwards = Sequences(own.starts, own.items[::-1].copy(), own.n_items)
-    assert np.abs(NextItems(backwards, decays, 4).solve(taste, power, rhos)[0] - weights).max() > 0.01
+    assert np.abs(NextItems(backwards, decays, 4, horizon).solve(taste, power, rhos)[0] - weights).max() > 0.01
 
 
-def test_gram_and_predictors_equal_their_definitions() -> None:
+@pytest.mark.parametrize("horizon", [0.0, 0.7])
+def test_gram_and_predictors_equal_their_definitions(horizon: float) -> None:
     own = make_sequences()
-    found, (x, y) = NextItems(own, DECAYS, 3), write_out(own, DECAYS)
+    found, (x, y) = NextItems(own, DECAYS, 3, horizon), write_out(own, DECAYS, horizon)
     np.testing.assert_allclose(found.diagonal, np.diag(x.T @ x), rtol=1e-9)
     likeness = (x.T @ y) / np.sqrt(np.diag(x.T @ x))[:, None]
     m = own.n_items
@@ -88,18 +98,32 @@ def test_gram_and_predictors_equal_their_definitions() -> None:
     assert found.compute_mean_diagonal(0) == pytest.approx(np.diag(x.T @ x).mean())
 
 
-def test_the_share_of_taste_is_that_of_least_squares() -> None:
+@pytest.mark.parametrize("horizon", [0.0, 0.7])
+def test_taste_is_turned_to_what_comes_next_by_ridge_regression(
+    monkeypatch: pytest.MonkeyPatch, horizon: float
+) -> None:
+    # With a horizon there is no room for all images at once.
+    monkeypatch.setattr("csrr.numerics.transitions._GRAM_BYTES", 1000 if horizon else 2**28)
+    monkeypatch.setattr("csrr.numerics.transitions._PANEL", 3)
     own, rng = make_sequences(), np.random.default_rng(2)
-    left, right = (rng.normal(size=(own.n_items, 20)).astype(np.float32) / 5 for _ in range(2))
-    taste = NextItems(own, DECAYS, 2).find_taste(left, right)
-    x, y = write_out(own, DECAYS)
-    m = own.n_items
-    columns = [(x[:, c * m : (c + 1) * m] @ left @ right.T).ravel() for c in range(2)]
-    best = np.linalg.lstsq(np.stack(columns, axis=1), y.ravel(), rcond=None)[0]
-    np.testing.assert_allclose(taste.shares, best, rtol=1e-3)
-    image = x.T @ sum(share * x[:, c * m : (c + 1) * m] @ left for c, share in enumerate(best))
-    np.testing.assert_allclose(taste.image @ taste.right.T, image @ right.T, rtol=1e-3, atol=1e-3)
-    np.testing.assert_allclose(taste.left @ taste.right.T, left @ right.T, atol=1e-5)
+    left, right = (rng.normal(size=(own.n_items, 8)).astype(np.float32) / 5 for _ in range(2))
+    taste = NextItems(own, DECAYS, 2, horizon).find_taste(left, right)
+    x, y = write_out(own, DECAYS, horizon)
+    z = write_out_tastes(x, left)
+    columns = [(part @ right.T).ravel() for part in np.split(z, 2, axis=1)]
+    shares = np.linalg.lstsq(np.stack(columns, axis=1), y.ravel(), rcond=None)[0]
+    np.testing.assert_allclose(taste.shares, shares, rtol=1e-3)
+    # In the basis in which the columns of `right` are orthonormal.
+    turn = np.linalg.qr(right.astype(np.float64))[1]
+    z = write_out_tastes(x, left @ turn.T)
+    drawn_to = np.hstack([share * right @ np.linalg.inv(turn) for share in shares])
+    gram = z.T @ z
+    ridge = TASTE_RIDGE * np.trace(gram) / len(gram)
+    expected = np.linalg.solve(gram + ridge * np.eye(len(gram)), z.T @ y + ridge * drawn_to.T).T
+    found = np.hstack([part @ np.linalg.inv(turn) for part in np.split(taste.right, 2, axis=1)])
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+    # It predicts better than before it was turned.
+    assert ((y - z @ expected.T) ** 2).sum() < 0.98 * ((y - z @ drawn_to.T) ** 2).sum()
 
 
 def test_items_in_parts_and_together_have_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,18 +160,20 @@ def test_ranks_are_those_of_the_scores_written_out() -> None:
     s = sparse.random_array((2 * m, m), density=0.4, format="csr", rng=rng, dtype=np.float32)
     variants, bonus = np.stack([s.data, -s.data]), np.stack([np.ones(m), rng.random(m)]).astype(np.float32)
     base = rng.normal(size=(n, m)).astype(np.float32)
-    users = np.flatnonzero(np.diff(own.starts) < m)
-    unseen = np.array([next(i for i in range(m) if i not in histories[[u]].indices) for u in range(n) if u in users])
+    users = np.flatnonzero(np.diff(own.starts) < m - 1)
+    unseen = [[i for i in range(m) if i not in histories[[u]].indices][: 1 + u % 2] for u in users]
+    starts, held = np.cumsum([0, *map(len, unseen)]), np.concatenate(unseen)
     x, base = x[users], base[users]
     seen = histories[users]
-    ranks = np.empty((2, 2, len(users)))
+    ranks = np.empty((2, 2, len(held)))
     rank_next(
         0, len(users), base, x.indptr, x.indices, x.data, s.indptr, s.indices, variants, bonus, seen.indptr,
-        seen.indices, unseen, ranks,
+        seen.indices, starts, held, ranks,
     )  # fmt: skip
+    asked = np.repeat(np.arange(len(users)), np.diff(starts))
     for v in range(2):
         scores = base + x @ sparse.csr_array((variants[v], s.indices, s.indptr), s.shape)
         for w in range(2):
-            final = np.where(seen.toarray() > 0, -np.inf, scores * bonus[w])
-            mine = final[np.arange(len(users)), unseen]
+            final = np.where(seen.toarray() > 0, -np.inf, scores * bonus[w])[asked]
+            mine = final[np.arange(len(held)), held]
             assert np.array_equal(ranks[v, w], 1 + (final > mine[:, None]).sum(axis=1))

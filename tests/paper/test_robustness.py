@@ -293,8 +293,8 @@ def test_what_v_is_worth_takes_two_splits(found):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"kinds": ["noise"]}, csrr.DataError, "kind='noise': there is no such noise"),
-        ({"shares": [0.1, 1.5]}, csrr.DataError, "share=1.5"),
+        ({"kinds": ["noise"]}, csrr.ParameterError, "kind='noise' must be one of"),
+        ({"shares": [0.1, 1.5]}, csrr.ParameterError, "share=1.5"),
         ({"shares": [0]}, csrr.ParameterError, "give at least one kind of noise and a share above 0"),
         ({"kinds": []}, csrr.ParameterError, "give at least one kind of noise and a share above 0"),
         (
@@ -302,7 +302,7 @@ def test_what_v_is_worth_takes_two_splits(found):
             csrr.ParameterError,
             "there is no system 'SVD'; there are CSRR, CSRR without V, CSRR as it comes, WRMF",
         ),
-        ({"systems": []}, csrr.ParameterError, "give at least one of CSRR"),
+        ({"systems": []}, csrr.ParameterError, "must have at least one of CSRR"),
         ({"seeds": 0}, csrr.ParameterError, "seeds=0"),
         ({"seeds": [1, -1]}, csrr.ParameterError, "seeds=-1"),
         ({"seeds": []}, csrr.ParameterError, "seeds is empty"),

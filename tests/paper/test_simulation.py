@@ -128,7 +128,7 @@ def test_it_can_be_drawn(small, tmp_path):
         ({"alpha": 0.5}, "alpha=0.5"),
         ({"q": 0}, "q=0"),
         ({"q": 1.0}, "q=1.0"),
-        ({"q": 0.9999}, "no cell is observed"),
+        ({"q": 0.9999}, "no observed cell"),
         ({"rho": 0}, "rho=0"),
         ({"repeats": 1}, "repeats=1"),
     ],

@@ -7,6 +7,7 @@ from csrr.data.errors import DataError
 from csrr.ranking.calibration import MOST_BINS, Calibration
 from csrr.ranking.metrics import measure_cells
 from csrr.ranking.reliability import Reliability
+from csrr.ranking.topk import Cells
 
 
 def as_csr(dense):
@@ -26,11 +27,12 @@ def random_cells(seed, n=30, m=20, levels=None):
 
 
 def cells_of(scores, positive, seen):
-    return lambda rows: scores[rows].copy(), np.arange(len(scores)), scores.shape[1], as_csr(positive), as_csr(seen)
+    shown = as_csr(positive), as_csr(seen)
+    return Cells(lambda rows: scores[rows].copy(), np.arange(len(scores)), scores.shape[1], *shown)
 
 
 def calibrated(scores, positive, seen, **share):
-    return Calibration.of(*cells_of(scores, positive, seen), **share)
+    return Calibration.of(cells_of(scores, positive, seen), **share)
 
 
 @pytest.mark.parametrize("levels", [None, 3])
@@ -60,7 +62,7 @@ def test_no_threshold_costs_less_on_the_very_cells(seed, miss, false_alarm):
     cells = random_cells(seed, levels=[None, 3][seed % 2])
     chosen = calibrated(*cells).threshold(miss, false_alarm)
     every = [chosen, -np.inf, np.inf, *np.unique(cells[0]).tolist()]
-    cost = measure_cells(*cells_of(*cells), every, positive_cost=miss / (miss + false_alarm)).cost
+    cost = measure_cells(cells_of(*cells), every, positive_cost=miss / (miss + false_alarm)).cost
     assert cost[0] <= cost.min() * (1 + 1e-12)
 
 
@@ -71,7 +73,7 @@ def test_with_more_positives_than_bins_the_threshold_costs_hardly_more():
     assert len(found.n_cells) == MOST_BINS + 1
     assert found.n_positives[1:].max() < 2 * cells[1].sum() / MOST_BINS + 1
     every = [found.threshold(5, 1), *np.quantile(cells[0], np.linspace(0, 1, 2000)).tolist()]
-    cost = measure_cells(*cells_of(*cells), every, positive_cost=5 / 6).cost
+    cost = measure_cells(cells_of(*cells), every, positive_cost=5 / 6).cost
     assert cost[0] <= 1.001 * cost.min()
 
 
@@ -144,7 +146,7 @@ class TestPositivesNeverShown:
         assert left.probability(0.0) == pytest.approx(1 / 3)
         assert (left.n_cells.sum(), left.n_training) == (6, 3)
         others = np.eye(9, dtype=bool)[[3]] | np.eye(9, dtype=bool)[[4]]
-        told = left.check(*cells_of(scores, others, seen | positive), observed_share=1)
+        told = left.check(cells_of(scores, others, seen | positive), observed_share=1)
         assert told.ece == pytest.approx(0)
         with pytest.raises(DataError, match="use check"):
             left.reliability()
@@ -222,7 +224,7 @@ class TestReliability:
         cells = random_cells(7, levels=4)
         for share in (1.0, 0.6):
             found = calibrated(*cells, observed_share=share)
-            told, again = found.reliability(), found.check(*cells_of(*cells))
+            told, again = found.reliability(), found.check(cells_of(*cells))
             assert told.ece == again.ece
             np.testing.assert_array_equal(told.rate, again.rate)
             assert told.rate[0] > 0

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from csrr._base.threads import use_threads
 from csrr.ranking.metrics import CellCounts, measure_cells
-from csrr.ranking.topk import score_blocks
+from csrr.ranking.topk import Cells, score_blocks
 from tests.reference import metrics as reference
 
 SCORES = np.array([[0.9, 0.1, 0.6, 0.3], [0.2, 0.7, 0.5, 0.5]], np.float32)
@@ -106,9 +106,8 @@ def test_lemma_1_the_same_threshold_is_best_for_cost_and_for_sum(positive_cost):
 
     def measured(weight):
         rows = np.arange(len(scores))
-        return measure_cells(
-            lambda rows: scores[rows].copy(), rows, 25, as_csr(relevant), as_csr(seen), thresholds, weight
-        )
+        cells = Cells(lambda rows: scores[rows].copy(), rows, 25, as_csr(relevant), as_csr(seen))
+        return measure_cells(cells, thresholds, weight)
 
     cost, total = measured(positive_cost).cost, measured(odds / (1 + odds)).sum
     assert np.argmin(cost) == np.argmax(total)
@@ -123,10 +122,10 @@ def test_measures_of_several_thresholds_are_those_of_each():
     scores, relevant, seen = random_cells(7)
     thresholds = np.array([0.7, -1, 0.25])
     rows = np.array([3, 30, 4])
-    args = lambda rows: scores[rows].copy(), rows, 25, as_csr(relevant), as_csr(seen)
-    together = measure_cells(*args, thresholds, 0.7)
+    cells = Cells(lambda rows: scores[rows].copy(), rows, 25, as_csr(relevant), as_csr(seen))
+    together = measure_cells(cells, thresholds, 0.7)
     for place, threshold in enumerate(thresholds):
-        alone = measure_cells(*args, [threshold], 0.7)
+        alone = measure_cells(cells, [threshold], 0.7)
         for name in ("cell_recall", "specificity", "sum", "cost"):
             assert getattr(together, name).shape == (3,)
             assert getattr(together, name)[place] == getattr(alone, name)[0]
@@ -136,12 +135,12 @@ def test_measures_of_several_thresholds_are_those_of_each():
 @pytest.mark.parametrize(("thresholds", "cost"), [([np.nan], 0.5), ([[0.5]], 0.5), ([0.5], 1.5), ([0.5], np.nan)])
 def test_bad_thresholds_and_costs_are_named(thresholds, cost):
     with pytest.raises(ValueError, match=r"threshold|positive_cost"):
-        measure_cells(lambda rows: SCORES[rows].copy(), ROWS, 4, RELEVANT, SEEN, thresholds, cost)
+        measure_cells(Cells(lambda rows: SCORES[rows].copy(), ROWS, 4, RELEVANT, SEEN), thresholds, cost)
 
 
 def test_a_block_of_another_shape_is_refused():
     with pytest.raises(ValueError, match="shape"):
-        measure_cells(lambda rows: SCORES[rows, :3].copy(), ROWS, 4, RELEVANT, SEEN, [0.5])
+        measure_cells(Cells(lambda rows: SCORES[rows, :3].copy(), ROWS, 4, RELEVANT, SEEN), [0.5])
 
 
 def test_linearised_values_have_the_pooled_mean():

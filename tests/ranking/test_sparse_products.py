@@ -49,22 +49,9 @@ def test_ranks_of_held_out_items_ties_counted_half(made):
     held = sparse.csr_array(((clicks.toarray() == 0) & (np.arange(9) % 2 == 0)).astype(np.float32))
     several = np.stack([weights.data, np.zeros_like(weights.data)])
     ranks = np.empty((2, held.nnz))
-    rank_rows(
-        *(
-            0,
-            12,
-            base,
-            np.arange(12),
-            scale,
-            clicks.indptr,
-            clicks.indices,
-            None,
-            weights.indptr,
-            weights.indices,
-            several,
-        ),
-        *(held.indptr, held.indices, np.empty(9, np.float32), ranks),
-    )
+    histories, between = (scale, clicks.indptr, clicks.indices), (weights.indptr, weights.indices)
+    given = histories, None, between, several, (held.indptr, held.indices)
+    rank_rows(0, 12, base, np.arange(12), *given, np.empty(9, np.float32), ranks)
     for found, scores in zip(ranks, (base + dense(*made), base), strict=True):
         scores = np.where(clicks.toarray() > 0, -np.inf, scores)
         for p, (user, item) in enumerate(zip(*held.nonzero(), strict=True)):

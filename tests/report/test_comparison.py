@@ -73,7 +73,7 @@ def test_declared_order_is_cut_at_each_users_last_events():
     test = hold_out(log)
     assert test.how.startswith("Each user’s latest 2 events")
     assert "in time" not in test.how
-    assert test.train.cut == "last"
+    assert test.train.cut == "share"
     assert test.train == csrr.split(log, last=2)[0]
 
 

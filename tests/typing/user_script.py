@@ -77,6 +77,9 @@ def recommend(model: csrr.CSRR, log: csrr.Log) -> None:
     history: list[str] = [str(item) for item in log.history(user)]
     print(model.recommend_for(history, k=3))
     print(model.fold_in([history]).recommend(k=3).to_frame())
+    kinds: csrr.FeatureTable = csrr.read_features({"item": log.items.ids, "kind": ["a", "b"] * (log.n_items // 2)})
+    told: csrr.CSRR = csrr.CSRR(neighbors=3).fit(log, items=kinds).add_items({"item": ["new"], "kind": ["a"]})
+    print(told.features_, told.recommend([user], k=3))
 
 
 def judge(models: dict[str, csrr.Recommender], train: csrr.Log, test: csrr.Log) -> csrr.Comparison:
@@ -120,7 +123,10 @@ def keep(model: csrr.CSRR, folder: Path) -> csrr.Recommender:
     """The model, saved and loaded."""
     model.save(folder / "model.csrr")
     again: csrr.Recommender = csrr.load(folder / "model.csrr")
+    with csrr.open_dask(folder=folder / "work", n_workers=2, memory_limit="1GB") as engine:
+        assert "engine" in csrr.CSRR(max_rank=8, engine=engine).get_params()
     assert isinstance(again, csrr.CSRR)
+    print(csrr.publish(again, folder / "lists.db", k=5).n_rows)
     return again
 
 

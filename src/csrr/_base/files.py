@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 PARTS: set[str] = set()
-"""The files that this process is writing under another name: what ends it at once removes these, and no other."""
+"""The temporary files of this process: `cli/interrupts.py` removes them where it ends the process at once."""
 
 _DAY = 86_400.0
 
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Give a file that takes the place of `path` at the end; if anything goes wrong, what was there stays.
+    """Give a file that replaces `path` at the end; after an error the old file stays.
 
-    A link is followed. The new file has the permissions of the one it replaces. What is no file, such as a pipe, is
-    written to at the end. Parts that a killed process left of the same file are removed.
+    A link is followed. The new file has the permissions of the one it replaces. A pipe or a terminal is written to at
+    the end. Temporary files that a killed process left of the same file are removed.
     """
     with _name_in_errors(path):
         mode = _find_mode(Path(path))
@@ -45,7 +45,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 os.fchmod(file.fileno(), stat.S_IMODE(mode))
             os.fsync(file.fileno())
             if os.name == "posix":
-                # Still locked, so that nobody sweeps it; elsewhere what is open cannot be moved.
+                # While it is locked, no other process removes it; elsewhere an open file cannot be moved.
                 os.replace(part, target)
         with _name_in_errors(path, part):
             if os.name != "posix":
@@ -121,7 +121,7 @@ def _open_part(target: Path, mode: int) -> tuple[Path, int]:
             with contextlib.suppress(OSError):
                 if os.name == "posix":
                     _lock(handle, wait=True)
-            # Swept before it was locked: once more.
+            # Another process may have removed it before it was locked: try again.
             if part.exists():
                 return part, handle
         except BaseException:
@@ -173,7 +173,7 @@ def _find_mode(target: Path) -> int | None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name survive a loss of power, where the system can."""
+    """Write the new name to disk, so that it survives a loss of power, where the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
         try:

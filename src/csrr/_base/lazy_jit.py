@@ -87,14 +87,14 @@ def _cache_class() -> Any:
     from numba.core import caching
     from numba.core.serialize import dumps
 
-    class AsItIs:
+    class UncheckedFolder:
         def ensure_cache_path(self) -> None:
-            """Take the folder, though it cannot be written."""
+            """Accept the folder, also if it cannot be written to."""
 
-    class GivenFolder(AsItIs, caching.UserProvidedCacheLocator):  # type: ignore[misc]
+    class GivenFolder(UncheckedFolder, caching.UserProvidedCacheLocator):  # type: ignore[misc]
         pass
 
-    class SourceFolder(AsItIs, caching.InTreeCacheLocator):  # type: ignore[misc]
+    class SourceFolder(UncheckedFolder, caching.InTreeCacheLocator):  # type: ignore[misc]
         pass
 
     class Content(caching.CompileResultCacheImpl):  # type: ignore[misc]

@@ -6,8 +6,8 @@ import html
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
@@ -35,13 +35,18 @@ TABLE_WIDTH: ContextVar[TableWidth] = ContextVar("table_width", default=_IN_PYTH
 
 
 @contextmanager
-def fit_tables(width: int | None) -> Iterator[None]:
-    """Make text tables of this block fit a screen of that width, or a file: there cells are hardly ever cut."""
-    before = TABLE_WIDTH.set(TableWidth(width, 200))
+def _set_in_block(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Set a variable in the block."""
+    before = variable.set(value)
     try:
         yield
     finally:
-        TABLE_WIDTH.reset(before)
+        variable.reset(before)
+
+
+def fit_tables(width: int | None) -> AbstractContextManager[None]:
+    """Make text tables of the block fit a screen of that width, or a file: there cells are hardly ever cut."""
+    return _set_in_block(TABLE_WIDTH, TableWidth(width, 200))
 
 
 def make_printable(text: str, keep: str = "") -> str:
@@ -86,7 +91,7 @@ def describe_size(n_bytes: int) -> str:
 
 
 def format_cell(value: object, widest: int | None = None) -> str:
-    """Return a value as it is shown: on one line, short, with nothing in it that a terminal would obey."""
+    """Return a value as text for a table: on one line, short, without control characters."""
     widest = TABLE_WIDTH.get().widest if widest is None else widest
     # Cut first: a title may have a million characters, and each may be spelled out.
     return cut_text(make_printable(cut_text(format_value(value), widest)), widest)
@@ -200,12 +205,63 @@ def _join_cells(tag: str, texts: Iterable[str], sides: Sequence[str]) -> str:
     return "".join(f'<{tag} style="text-align: {side}; {_ROOM}">{text}</{tag}>' for text, side in cells)
 
 
+SHOWN_CHARACTERS, SHOWN_NAMES = 60, 20
+
+
+def show_value(value: object) -> str:
+    """Return a value as code would spell it, on one line and in at most 60 characters."""
+    if isinstance(value, str):
+        return repr(cut_text(value, SHOWN_CHARACTERS))
+    if isinstance(value, bytes):
+        value = value[:SHOWN_CHARACTERS]
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"an integer of {value.bit_length():,} bits"
+    try:
+        return cut_text(" ".join(line.strip() for line in repr(value).splitlines()), SHOWN_CHARACTERS)
+    except (ValueError, RecursionError):
+        return f"a {type(value).__name__}"
+
+
+def quote_error(error: Exception) -> str:
+    """Return the first line of the message of a library, in at most 200 characters."""
+    return cut_text((str(error).splitlines() or [type(error).__name__])[0], 200)
+
+
+def list_names(names: Collection[str]) -> str:
+    """Return names with commas between them, at most 20 of them, each cut where it is long."""
+    shown = [cut_text(name, SHOWN_CHARACTERS) for name in list(names)[:SHOWN_NAMES]]
+    return ", ".join(shown) + (f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else "")
+
+
+def quote_names(names: Collection[str]) -> str:
+    """Return names, in quotes and commas, at most 20 of them."""
+    return list_names([show_value(name) for name in names]) or "none"
+
+
+def show_in_python(name: str, value: object = ...) -> str:
+    """Return an argument as Python spells it: user='id'; without a value, user=."""
+    return f"{name}={'' if value is ... else show_value(value)}"
+
+
+_SHOW_ARGUMENT: ContextVar[Callable[[str, object], str]] = ContextVar("show_argument", default=show_in_python)
+
+
+def show_argument(name: str, value: object = ...) -> str:
+    """Return an argument as the caller spells it: in Python, or as an option of a command (`spell_arguments`)."""
+    return _SHOW_ARGUMENT.get()(name, value)
+
+
+def spell_arguments(spell: Callable[[str, object], str]) -> AbstractContextManager[None]:
+    """Have messages of the block name arguments as `spell` does."""
+    return _set_in_block(_SHOW_ARGUMENT, spell)
+
+
 UNKNOWN = "–"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value as JSON has it: of arrays and dataclasses their values, None for a number that is not finite."""
+    """Return a value for JSON: lists for arrays, dicts for dataclasses, None for numbers that are not finite."""
     if is_dataclass(value):
         return {each.name: to_plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):
@@ -213,7 +269,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [to_plain(each) for each in value]
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return float(value) if math.isfinite(value) else None
     if hasattr(value, "tolist"):
         return to_plain(value.tolist())
     return value if isinstance(value, str | int) or value is None else str(value)

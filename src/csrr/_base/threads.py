@@ -1,4 +1,4 @@
-"""Threads and the time that they have: work shared out to threads, within a deadline."""
+"""Work on several threads, within a time limit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _shorten(limit: ContextVar[float], seconds: float | None) -> Iterator[None]:
 
 
 def limit_time(seconds: float | None) -> AbstractContextManager[None]:
-    """Give the block so many seconds, or what is left to the block around it if that is less; None adds no limit.
+    """Limit the block to so many seconds, or to those that an outer block has left if these are fewer; None: no limit.
 
     Work that can end early asks `seconds_left`.
     """
@@ -168,8 +168,8 @@ class _Pool:
             self.tasks.get()()
 
 
-_LOOK_UP = 0.1
-"""Seconds that a thread waits before it looks up: a signal that comes just before a wait does not end it."""
+_MOST_WAIT = 0.1
+"""The longest wait in seconds: a signal that comes just before a wait does not end it."""
 
 _worker = threading.local()
 _pools: dict[int, _Pool] = {}
@@ -184,8 +184,8 @@ def _pool(size: int) -> _Pool:
         return _pools[size]
 
 
-def _start_anew() -> None:
-    """Make pools and locks anew in a forked child: the parent's threads, which may hold its locks, are not here."""
+def _reset_after_fork() -> None:
+    """Make new pools and locks in a forked child, which has its parent's locks, but not the threads that hold them."""
     global _pools_lock, _blas_limits, _worker
     _pools.clear()
     _pools_lock, _worker = threading.Lock(), threading.local()
@@ -193,7 +193,7 @@ def _start_anew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_anew)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def map_ranges(work: Callable[[int, int], Returned], bounds: Sequence[int]) -> list[Returned]:
@@ -244,7 +244,7 @@ class _Call(Generic[Returned]):
         try:
             while len(found) < len(self._ranges):
                 try:
-                    place, part, error = self._ended.get(timeout=_LOOK_UP)
+                    place, part, error = self._ended.get(timeout=_MOST_WAIT)
                 except Empty:
                     continue
                 if error is not None:

@@ -16,7 +16,7 @@ __all__ = ["app", "main"]
 
 def main() -> "NoReturn":
     """Run the command line of this process and exit."""
-    interrupts.guard()
+    interrupts.catch_signals()
     try:
         from csrr.cli.commands import run
 
@@ -24,9 +24,9 @@ def main() -> "NoReturn":
     except BaseException:
         # Whatever a signal has become on its way here.
         if interrupts.is_caught():
-            interrupts.end()
+            interrupts.end_process()
         raise
-    interrupts.leave(code)
+    interrupts.exit_process(code)
 
 
 def __getattr__(name: str) -> "Any":

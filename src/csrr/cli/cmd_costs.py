@@ -9,7 +9,7 @@ import click
 
 from csrr._base.progress import show_live_line
 from csrr.cli import options as opts
-from csrr.cli.errors import Failure, check_expendable, load_model
+from csrr.cli.errors import Failure, check_expendable, load_model, show_option
 from csrr.cli.help import Command
 from csrr.cli.output import print_json, say
 
@@ -105,7 +105,7 @@ def _check_usage(options: dict[str, Any]) -> None:
         raise click.UsageError("--miss and --false-alarm go together")
     for name, cost in costs.items():
         if cost is not None and not 0 < cost < float("inf"):
-            raise click.UsageError(f"--{name.replace('_', '-')} {cost:g}: a cost must be a finite number above 0")
+            raise click.UsageError(f"{show_option(name)} {cost:g}: a cost must be a finite number above 0")
 
 
 def _judge(model: csrr.Recommender, events: csrr.Log, observed_share: float, n_groups: int) -> csrr.Reliability:

@@ -73,7 +73,7 @@ def demo(seed: int, as_json: bool) -> None:
 
 
 def _collect_facts(model: csrr.CSRR, made: Synthetic, train: csrr.Log, test: csrr.Log) -> dict[str, Any]:
-    """Return what the demo tells of a fitted model, as plain values."""
+    """Return the facts of the demo about a fitted model, as plain values."""
     # The user whose first recommendation has the highest score.
     user = max(model.recommend(None, 1).rows(), key=lambda row: row["score"])["user"]
     later = set(test.items.ids[test.item_rows[test.user_rows == test.users.row(user)]].tolist())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from csrr._base.progress import show_live_line
+from csrr._base.text import spell_arguments
 from csrr.cli import options as opts
-from csrr.cli.errors import load_model, suggest_near
+from csrr.cli.errors import load_model, show_option, suggest_near
 from csrr.cli.help import Command
 from csrr.cli.output import print_json, say, say_warnings
 from csrr.parameters import list_defaults
@@ -40,6 +42,12 @@ SHARED = ("seed", "threads")
 @opts.split_option
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.8 if nothing is said).")
 @click.option("--last", type=click.IntRange(min=1), help="Test on each user's last events, this many.")
+@click.option(
+    "--cold-items",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Hide this share of the items with all their events, and test on these; with --items, by what they are like.",
+)
 @click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
 @click.option("--rolling", is_flag=True, help="Fit until one time after another, and test on all that comes after.")
 @click.option("--every", metavar="DAYS", help="With --rolling: the time from one fit to the next, such as 30d or 12h.")
@@ -74,6 +82,9 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     after each time of --every. The new fit and all older ones are tested on the window that follows, by the first
     metric at the first length, or ndcg@10.
 
+    --cold-items hides items whole, as new ones are: models that take --items know them by these alone. They are ranked
+    among themselves, and among all items.
+
     With rules, such as --diversity 0.3, lists follow them, and a table says what they change.
 
     Examples:
@@ -88,6 +99,9 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
 
       # What everybody chooses next
       csrr evaluate clicks.csv --split last
+
+      # New items, by what they are like
+      csrr evaluate clicks.csv --cold-items 0.1 --items items.csv
 
       # A fitted model, on events that it has not seen
       csrr evaluate heldout.csv --model model.csrr -k 10
@@ -112,12 +126,14 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
         events = opts.read_log(log, options)
         train, test_log = _find_parts(unfitted[0], events, test, options)
         at = _choose_lengths(options["lengths"], train.n_items)
-        fitted = _fit(unfitted, train, line)
+        fitted = _fit(unfitted, train, line, options)
         unseen = find_unseen_events(test_log, next(iter(fitted.values())))
         for each in fitted.values():
             opts.set_items(each, options)
         line.show("testing")
         found = {name: _evaluate(each, train, unseen, at, options) for name, each in fitted.items()}
+        hidden = _find_hidden(unseen, options)
+        own = {n: _evaluate(each, train, unseen, at, options, hidden) for n, each in fitted.items() if len(hidden)}
     comparison = _compare(found, f"ndcg@{at[-1]}")
     proofs = {name: each.certificate_ for name, each in fitted.items() if getattr(each, "certificate_", None)}
     if as_json:
@@ -127,9 +143,16 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
             sizes
             | {"n_test_left_out": len(test_log) - len(unseen)}
             | {"models": {name: each.summary() for name, each in found.items()}}
+            | (
+                {"n_hidden_items": len(hidden), "among_hidden": {n: each.summary() for n, each in own.items()}}
+                if own
+                else {}
+            )
             | {"comparison": comparison and comparison.summary(), "certificate": first and first.to_dict()}
         )
         return
+    if own:
+        say(f"{len(hidden):,} hidden items among themselves:\n{_format_table(own)}\n\namong all items:")
     say(_format_table(found))
     for name, proof in proofs.items():
         say(f"{name}: {proof}" if len(models) > 1 else proof)
@@ -148,10 +171,11 @@ def _roll(models: list[Any], log: str, options: dict[str, Any], *, as_json: bool
     name, k = (options["metrics"] or ["ndcg"])[0], (options["lengths"] or [10])[0]
     metric = name if name in ("auc", "full_mrr") else f"{name}@{k}"
     found: list[csrr.Rolling] = []
-    with say_warnings(), show_live_line() as line:
+    spelled = spell_arguments(partial(show_option, first="at"))
+    with say_warnings(), show_live_line() as line, spelled:
         line.show(f"reading {log}")
         events, every, threads = opts.read_log(log, options), options["every"], options["threads"]
-        given = {"every": every, "first": opts.as_time(options["at"]), "metric": metric, "threads": threads}
+        given = {"every": every, "first": opts.parse_time_option(options["at"]), "metric": metric, "threads": threads}
         given |= {"fold_in": options["fold_in"]}
         for model in models:
             line.show(f"fitting {type(model).__name__}")
@@ -166,17 +190,16 @@ def _roll(models: list[Any], log: str, options: dict[str, Any], *, as_json: bool
 
 def _check_rolling(files: list[str], models: tuple[str, ...], test: str | None, options: dict[str, Any]) -> None:
     """Raise an error for options that do not go with --rolling, or only with it."""
-    others = {"ratio": "ratio", "last": "last", "split": "split", "threshold": "threshold", "by": "by"}
-    others |= {"miss_weight": "miss-weight", "items_file": "items"}
     given = ["a model file"] * bool(files) + ["--test"] * (test is not None)
-    given += [f"--{spelled}" for name, spelled in others.items() if options[name] is not None]
+    others = ("ratio", "last", "split", "threshold", "by", "miss_weight", "items_file", "cold_items")
+    given += [show_option(name) for name in opts.select_given(options, others)]
     if options["rolling"] and given:
         raise click.UsageError(f"{given[0]} and --rolling do not go together")
     if options["rolling"] and options["plot"] is not None and len(models) > 1:
         raise click.UsageError("--plot draws one model; name one")
     wrong = [name for name in ("every", "plot", "fold_in") if options[name] not in (None, False)]
     if wrong and not options["rolling"]:
-        raise click.UsageError(f"--{wrong[0].replace('_', '-')} goes with --rolling")
+        raise click.UsageError(f"{show_option(wrong[0])} goes with --rolling")
 
 
 def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
@@ -203,11 +226,7 @@ def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
 
 def _check_known(known: set[str], options: dict[str, Any]) -> None:
     """Raise an error for a parameter that none of several models has."""
-    given = {
-        f"--{name.replace('_', '-')}": name
-        for name in opts.select_given(options, opts.MODEL_NAMES)
-        if name not in SHARED
-    }
+    given = {show_option(name): name for name in opts.select_given(options, opts.MODEL_NAMES) if name not in SHARED}
     given |= {f"-p {text}": opts.read_param(text)[0] for text in options["param"]}
     for text, name in given.items():
         if name not in known:
@@ -222,13 +241,18 @@ def _load(file: Path) -> Any:
     return load_model(file)
 
 
-def _fit(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
+def _find_hidden(test: csrr.Log, options: dict[str, Any]) -> Any:
+    """Return the ids of the items that --cold-items hid, and that have events to test on."""
+    return test.items.ids[test.item_counts() > 0] if options["cold_items"] is not None else ()
+
+
+def _fit(models: list[Any], train: csrr.Log, line: Line, options: dict[str, Any]) -> dict[str, Any]:
     """Return the models by name, fitted to `train` unless they are, and PopRank."""
     import csrr
 
     for model in models:
         if not model.is_fitted:
-            opts.fit_model(model, train, line)
+            opts.fit_model(model, train, line, **opts.read_features(model, options))
     named = {type(model).__name__: model for model in models}
     if "PopRank" in named:
         return named
@@ -239,13 +263,15 @@ def _fit(models: list[Any], train: csrr.Log, line: Line) -> dict[str, Any]:
     return named | {"PopRank": popular}
 
 
-def _evaluate(model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], options: dict[str, Any]) -> Evaluation:
+def _evaluate(
+    model: Any, train: csrr.Log, test: csrr.Log, at: tuple[int, ...], options: dict[str, Any], candidates: Any = None
+) -> Evaluation:
     import csrr
 
     names = {"threads": "threads", "threshold": "threshold", "miss_weight": "positive_cost", "metrics": "metrics"}
     chosen = {names[name]: value for name, value in opts.select_given(options, names).items()}
     rules: Any = opts.read_rule_options(options, model.items_)
-    return csrr.evaluate(model, train, test, at=at, rules=rules, by=options["by"], **chosen)
+    return csrr.evaluate(model, train, test, at=at, rules=rules, by=options["by"], candidates=candidates, **chosen)
 
 
 def _compare(found: dict[str, Evaluation], metric: str) -> csrr.Comparison | None:
@@ -269,10 +295,11 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
     kinds = [MODELS.find(name) for name in models]
     if len(set(kinds)) < len(kinds):
         raise click.UsageError("--model names the same kind twice")
-    opts.check_split(options, *(["--model"] if files else []), *(["--test"] if test is not None else []))
+    ways = ["--cold-items"] * (options["cold_items"] is not None)
+    opts.check_split(options, *(["--model"] if files else []), *(["--test"] if test is not None else []), *ways)
     _check_rolling(files, models, test, options)
     fits = [name for name in opts.select_given(options, opts.MODEL_NAMES) if name != "threads"]
-    params = [*(f"--{name.replace('_', '-')}" for name in fits), *(f"-p {text}" for text in options["param"])]
+    params = [*map(show_option, fits), *(f"-p {text}" for text in options["param"])]
     if files and params:
         raise click.UsageError(f"{params[0]} is for fitting; the model is fitted already")
     for name in options["metrics"]:
@@ -291,6 +318,9 @@ def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[st
         return model.training_log(), events
     if test is not None:
         return events, opts.read_log(test, options)
+    if options["cold_items"] is not None:
+        train, tested = csrr.split(events, cold_items=options["cold_items"], **opts.select_given(options, ["seed"]))
+        return train, tested
     with say_warnings():
         train, tested = csrr.split(events, **opts.read_split(options), **opts.select_given(options, ["seed"]))
     return train, tested

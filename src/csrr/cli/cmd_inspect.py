@@ -10,7 +10,7 @@ import click
 from csrr._base.progress import show_live_line
 from csrr._base.text import describe_size
 from csrr.cli import options as opts
-from csrr.cli.errors import Failure, as_id, load_model, tell_known_ids
+from csrr.cli.errors import Failure, as_id, load_model, name_known_ids
 from csrr.cli.help import Command
 from csrr.cli.output import print_json, say, summarize_model
 
@@ -48,9 +48,9 @@ def similar(model: Path, item: str | None, user: str | None, by: str | None, k: 
     fitted: Any = load_model(model)
     kind = "items" if item is not None else "users"
     opts.check_can(fitted, f"similar_{kind}", f"say which {kind} are alike")
-    with tell_known_ids(fitted):
+    with name_known_ids(fitted):
         if item is not None:
-            found = fitted.similar_items(as_id(item, fitted.items_), k, **({"by": by} if by else {}))
+            found = fitted.similar_items(as_id(item, fitted.items_), k, by=by or "auto")
         else:
             found = fitted.similar_users(as_id(user or "", fitted.users_), k)
     table = found.to_arrow()

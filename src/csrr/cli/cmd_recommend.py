@@ -1,7 +1,8 @@
-"""`csrr recommend`: lists for users of the model, for someone new, or for all."""
+"""`csrr recommend` and `csrr publish`: lists for users of the model, for someone new, or for all, into a database."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 from csrr._base.progress import show_live_line
 from csrr._base.text import format_cell
 from csrr.cli import options as opts
-from csrr.cli.errors import as_id, as_ids, load_model, tell_known_ids
+from csrr.cli.errors import as_id, as_ids, load_model, name_known_ids
 from csrr.cli.help import Command
 from csrr.cli.output import print_json, say, say_warnings
 
@@ -31,29 +32,36 @@ def parse_least_probability(text: str) -> float | str:
     return value
 
 
+LIMIT_OPTIONS = (
+    click.option("--include-seen", is_flag=True, help="Keep items that the user already has."),
+    click.option("--candidate", "candidates", multiple=True, metavar="ID", help="Choose from these items only."),
+    click.option("--exclude", multiple=True, metavar="ID", help="Leave this item out."),
+    click.option(
+        "--min-probability",
+        type=parse_least_probability,
+        metavar="P|cost",
+        help="Only items at least as probable (see csrr calibrate); cost: that are worth it, by the model's costs.",
+    ),
+    click.option("--min-score", type=float, help="Only items with at least this score."),
+    click.option(
+        "--unknown",
+        type=click.Choice(["raise", "ignore"]),
+        default="raise",
+        help="With ignore, unknown items are left out and unknown users get popular items.",
+    ),
+    *opts.ITEM_OPTIONS,
+    *opts.RULE_OPTIONS,
+)
+"""What lists may hold."""
+
+
 @click.command(cls=Command)
 @opts.model_argument
 @click.option("--user", "users", multiple=True, metavar="ID", help="A user of the model; may be repeated.")
 @click.option("--all-users", "--all", "everyone", is_flag=True, help="All users of the model.")
 @click.option("--history", multiple=True, metavar="ID,ID,...", help="What someone new has chosen, newest last.")
 @opts.k_option
-@click.option("--include-seen", is_flag=True, help="Keep items that the user already has.")
-@click.option("--candidate", "candidates", multiple=True, metavar="ID", help="Choose from these items only.")
-@click.option("--exclude", multiple=True, metavar="ID", help="Leave this item out.")
-@click.option(
-    "--min-probability",
-    type=parse_least_probability,
-    metavar="P|cost",
-    help="Only items at least as probable (see csrr calibrate); cost: that are worth it, by the model's costs.",
-)
-@click.option("--min-score", type=float, help="Only items with at least this score.")
-@click.option(
-    "--unknown",
-    type=click.Choice(["raise", "ignore"]),
-    default="raise",
-    help="With ignore, unknown items are left out and unknown users get popular items.",
-)
-@opts.add_options(*opts.ITEM_OPTIONS, *opts.RULE_OPTIONS)
+@opts.add_options(*LIMIT_OPTIONS)
 @click.option("--columns", metavar="NAME,NAME,...", help="Columns of the item table to show.")
 @click.option("--explain", is_flag=True, help="Show the past choices that led to an item.")
 @click.option(
@@ -97,8 +105,10 @@ def recommend(
     _check_usage(bool(users), everyone, bool(history), explain, output, as_json)
     fitted = load_model(model)
     opts.set_items(fitted, options)
-    with tell_known_ids(fitted):
+    with name_known_ids(fitted):
         allowed = _read_limits(fitted, options)
+        if options["columns"]:
+            allowed["columns"] = [name.strip() for name in options["columns"].split(",")]
         if everyone and output is not None:
             _write_everyone(fitted, output, options, allowed)
             return
@@ -124,6 +134,56 @@ def recommend(
         _print_lists(recs, reasons, is_new=bool(history))
 
 
+@click.command(cls=Command)
+@opts.model_argument
+@click.argument("database", metavar="DATABASE")
+@click.option(
+    "--table", default="recommendations", show_default=True, metavar="NAME", help="The table, or schema.table."
+)
+@click.option("-k", type=click.IntRange(min=1), default=20, show_default=True, help="Length of the lists.")
+@click.option("--scores/--no-scores", default=True, show_default=True, help="Whether to write scores.")
+@click.option("--titles", is_flag=True, help="Write the titles of items.")
+@opts.add_options(*LIMIT_OPTIONS)
+@opts.json_option
+def publish(model: Path, database: str, table: str, k: int, scores: bool, titles: bool, **options: Any) -> None:
+    """Write the lists of all users of MODEL into a table of DATABASE.
+
+    DATABASE is postgresql://user@host/name or an SQLite file, which is made if there is none. Passwords are best kept
+    in ~/.pgpass or PGPASSWORD. The table has the columns user_id, item_id, rank and score, and is replaced in one
+    transaction: who reads it sees the old lists or the new ones, and if anything stops this, the old ones stand. No
+    table of another kind is replaced.
+
+    Examples:
+      # Twenty items for everyone, in an SQLite file
+      csrr publish model.csrr lists.db
+
+      # Only what can be sold, in another table
+      csrr publish model.csrr lists.db --table for_sale --where in_stock=true
+    """
+    import csrr
+
+    fitted = load_model(model)
+    opts.set_items(fitted, options)
+    total, began = len(fitted.users_), time.perf_counter()
+    with name_known_ids(fitted), say_warnings(), show_live_line() as line:
+        line.show("recommending")
+        written = csrr.publish(
+            *(fitted, database, table),
+            k=k,
+            scores=scores,
+            titles=titles,
+            callback=lambda n_users: line.show(f"{n_users:,} of {total:,} users", now=False, done=n_users / total),
+            **_read_limits(fitted, options),
+        )
+    seconds, place = time.perf_counter() - began, opts.name_source(database)
+    if options["as_json"]:
+        told = {"database": place, "table": table, "n_users": written.n_users, "n_rows": written.n_rows}
+        print_json(told | {"n_fallback": written.n_fallback, "k": written.k, "seconds": seconds})
+    else:
+        lists = f"{written.n_users:,} users, up to {written.k} items each"
+        say(f"{place}, table {table}: {lists}, {written.n_rows:,} rows, {seconds:.1f} s")
+
+
 def _read_limits(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return what lists may hold, as `Recommender.recommend` takes it."""
     unknown, candidates = options["unknown"], options["candidates"]
@@ -134,7 +194,6 @@ def _read_limits(model: Any, options: dict[str, Any]) -> dict[str, Any]:
         "min_probability": options["min_probability"],
         "min_score": options["min_score"],
         "unknown": unknown,
-        "columns": [name.strip() for name in options["columns"].split(",")] if options["columns"] else (),
         **opts.read_rule_options(options, model.items_),
     }
 

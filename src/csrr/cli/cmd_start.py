@@ -12,7 +12,7 @@ import click
 
 from csrr._base.progress import show_live_line
 from csrr.cli import options as opts
-from csrr.cli.errors import stoppable, tell_written
+from csrr.cli.errors import describe_written, stoppable
 from csrr.cli.help import Command
 from csrr.cli.interrupts import NOTHING_WRITTEN
 from csrr.cli.output import print_json, say, say_command
@@ -64,7 +64,7 @@ def start(log: str, output: Path, as_json: bool, **options: Any) -> None:
     from csrr.report.page import check_folder
     from csrr.report.start import start as start_look
 
-    with show_live_line() as line, stoppable(tell_kept(output)):
+    with show_live_line() as line, stoppable(describe_kept(output)):
         check_folder(output)
         line.show(f"reading {log}")
         items = opts.read_item_table(options)
@@ -84,11 +84,11 @@ def start(log: str, output: Path, as_json: bool, **options: Any) -> None:
     say(f"the page: {output / PAGE}")
 
 
-def tell_kept(output: Path) -> Callable[[], str]:
-    """Return a message that says, once it is asked for, what the folder has since now."""
+def describe_kept(output: Path) -> Callable[[], str]:
+    """Return a function that says what was written to the folder since it was made."""
     from csrr.report.findings import PAGE, SUMMARY
 
-    written = tell_written(output / SUMMARY)
+    written = describe_written(output / SUMMARY)
 
     def message() -> str:
         if (said := written()) == NOTHING_WRITTEN:

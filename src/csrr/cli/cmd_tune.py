@@ -13,7 +13,7 @@ from csrr._base.progress import Line, show_live_line
 from csrr._base.text import format_number_of, to_plain
 from csrr.cli import interrupts
 from csrr.cli import options as opts
-from csrr.cli.errors import Failure, stoppable, tell_written
+from csrr.cli.errors import Failure, describe_written, stoppable
 from csrr.cli.help import Command
 from csrr.cli.output import print_json, say, say_command, say_warnings
 from csrr.parameters import list_parameters, list_rivals
@@ -67,7 +67,7 @@ def tune(
       csrr tune clicks.csv --model wrmf --trials 20 -o trials.json --fit model.csrr
     """
     own, space = _read_question(model, options)
-    interrupts.say_at_the_end(tell_written(output, fitted))
+    interrupts.set_last_message(describe_written(output, fitted))
     with show_live_line() as line:
         line.show(f"reading {log}")
         events = opts.read_log(log, options)
@@ -81,12 +81,12 @@ def tune(
     if as_json:
         print_json(found.summary() | {"fitted": fitted and str(fitted)})
     else:
-        _tell(found, log, fitted, options)
+        _print_result(found, log, fitted, options)
 
 
 def _read_question(kind: type[csrr.Recommender], options: dict[str, Any]) -> tuple[csrr.Recommender, Any]:
     """Return the model with its fixed parameters, and the space without them."""
-    from csrr.evaluation.spaces import find_space
+    from csrr.evaluation.study import find_space
 
     given = [name for name in ("last", "at") if options[name] is not None]
     if options["folds"] is not None and (given or options["split"] in ("last", "time")):
@@ -104,7 +104,7 @@ def _read_question(kind: type[csrr.Recommender], options: dict[str, Any]) -> tup
 
 
 def _read_space(path: Path) -> dict[str, Any]:
-    from csrr.evaluation.spaces import decode_space
+    from csrr.evaluation.study import decode_space
 
     if not path.exists():
         raise click.UsageError(f"--space {path}: there is no such file, nor such a space; there are csrr and paper")
@@ -115,7 +115,7 @@ def _read_space(path: Path) -> dict[str, Any]:
 
 
 def _search(own: csrr.Recommender, space: Any, events: csrr.Log, options: dict[str, Any], line: Line) -> csrr.Tuning:
-    """Return the result of the search; Ctrl-C says what there is so far."""
+    """Return the result of the search; after Ctrl-C the message has the best so far."""
     import csrr
 
     began = time.perf_counter()
@@ -160,7 +160,7 @@ def _describe_kept(found: csrr.Tuning | None, storage: Path | None) -> str:
     return f"interrupted: {best}; {go_on}"
 
 
-def _tell(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, Any]) -> None:
+def _print_result(found: csrr.Tuning, log: str, fitted: Path | None, options: dict[str, Any]) -> None:
     """Print the best few trials, and the command that fits the best."""
 
     states = [each.state for each in found.trials]

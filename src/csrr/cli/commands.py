@@ -1,4 +1,4 @@
-"""`csrr`: finds the command, runs it, and turns whatever stops it into one line and an exit code."""
+"""`csrr`: finds a command, runs it, and turns its errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from csrr._base.text import fit_tables
+from csrr._base.text import fit_tables, spell_arguments
 from csrr.cli import interrupts
-from csrr.cli.errors import Failure, Interrupted, explain, hush, is_model_file, report, stoppable
+from csrr.cli.errors import Failure, Interrupted, discard_output, explain, is_model_file, report, show_option, stoppable
 from csrr.cli.help import Command, Group
 from csrr.cli.output import find_width, say
 
@@ -29,6 +29,8 @@ GROUPS = {
         "recommend": "cmd_recommend",
         "similar": "cmd_inspect",
         "update": "cmd_fit",
+        "serve": "cmd_serve",
+        "publish": "cmd_recommend",
         "export": "cmd_inspect",
         "info": "cmd_inspect",
     },
@@ -41,14 +43,14 @@ GROUPS = {
         "clean": "cmd_suspects",
     },
 }
-"""Where each command lives; imported when it is asked for, so that `csrr --version` answers at once."""
+"""The module of each command, imported when it is needed, so that `csrr --version` answers at once."""
 COMMANDS = {name: home for group in GROUPS.values() for name, home in group.items()}
 PLUGINS = "csrr.commands"
 """The group of entry points by which other packages add commands."""
 
 
 class App(Group):
-    """The group of commands, with our way to fail."""
+    """The group of commands, whose errors are one line each."""
 
     def list_commands(self, ctx: click.Context | None) -> list[str]:
         """Return the names of the commands, in the order of the help."""
@@ -86,28 +88,18 @@ class App(Group):
         return super().suggest(ctx, name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what its user can mend becomes a `Failure`, what we must mend stays as it is."""
+        """Run the command; an error that its user can correct becomes a `Failure`."""
         try:
-            interrupts.forget()
-            with stoppable(), fit_tables(find_width()):
+            interrupts.clear_messages()
+            with stoppable(), fit_tables(find_width()), spell_arguments(show_option):
                 return super().invoke(ctx)
         except BrokenPipeError:
-            hush()
+            discard_output()
             ctx.exit(141)
         except Exception as error:
-            if (message := explain(error, self._options(ctx))) is None:
+            if (message := explain(error)) is None:
                 raise
             raise Failure(message) from error
-
-    def _options(self, ctx: click.Context) -> list[str]:
-        """Return the names of the options that the command has, as the library knows them."""
-        command: click.Command | None = self.get_command(ctx, ctx.invoked_subcommand or "")
-        # A long option says the same as the argument of the library; see `as_options` for those that do not.
-        return [
-            param.opts[-1].lstrip("-").replace("-", "_")
-            for param in (command.params if command is not None else [])
-            if isinstance(param, click.Option)
-        ]
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Run the command line `args` (by default the process's own) and exit."""
@@ -204,8 +196,8 @@ def _load_plugin(plugin: EntryPoint) -> click.Command:
     return click.Command(plugin.name, callback=fail, help=f"(cannot be loaded: {reason})")
 
 
-class _Sayer(logging.Handler):
-    """Says what is logged on stderr."""
+class _PrintingHandler(logging.Handler):
+    """Prints log records to stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one record."""
@@ -215,7 +207,7 @@ class _Sayer(logging.Handler):
 def run() -> Any:
     """Run the command line of this process; return its exit code."""
     logging.getLogger("csrr").addHandler(logging.NullHandler())
-    logging.getLogger("csrr._base.lazy_jit").addHandler(_Sayer(logging.WARNING))
+    logging.getLogger("csrr._base.lazy_jit").addHandler(_PrintingHandler(logging.WARNING))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

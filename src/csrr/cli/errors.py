@@ -1,4 +1,4 @@
-"""What stops a command, as one line; ids and model files that a command line names."""
+"""Errors of a command in one line; ids and model files that a command line names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from csrr._base.text import show_in_python, show_value
 from csrr.cli import interrupts
 from csrr.cli.interrupts import NOTHING_WRITTEN, Stopped
 from csrr.cli.output import say, say_error
@@ -23,11 +24,8 @@ if TYPE_CHECKING:
     from csrr.data.ids import Id, IdMap
 
 
-COLUMNS = ("user", "item", "rating", "weight", "time", "title")
-
-
 class Failure(click.ClickException):
-    """A message that is complete as it is."""
+    """An error whose message needs no addition."""
 
     exit_code = 2
 
@@ -45,10 +43,10 @@ class Interrupted(Failure):
 def stoppable(message: Callable[[], str] | None = None) -> Iterator[None]:
     """Turn Ctrl-C into `Interrupted` with a message, also where compiled code has made another error of it.
 
-    Without a message, the last one is said that the block has announced (`interrupts.say_at_the_end`).
+    Without a message, the last one is said that the block has announced (`interrupts.set_last_message`).
     """
     if message is not None:
-        interrupts.say_at_the_end(message)
+        interrupts.set_last_message(message)
     say = message or interrupts.find_message
     try:
         yield
@@ -62,7 +60,7 @@ def stoppable(message: Callable[[], str] | None = None) -> Iterator[None]:
         raise Interrupted(say()) from None
     finally:
         if message is not None:
-            interrupts.forget(message)
+            interrupts.clear_messages(message)
 
 
 def _is_ctrl_c(error: BaseException | None) -> bool:
@@ -72,8 +70,8 @@ def _is_ctrl_c(error: BaseException | None) -> bool:
     return error is not None
 
 
-def tell_written(*paths: Path | None) -> Callable[[], str]:
-    """Return a message that says, once it is asked for, which of these files have been written since now."""
+def describe_written(*paths: Path | None) -> Callable[[], str]:
+    """Return a function that says which of these files have been written since it was made."""
     before = {path: _identify(path) for path in paths if path is not None}
 
     def message() -> str:
@@ -100,15 +98,15 @@ def suggest_near(word: str, known: Iterable[str], least: float = 0.6) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def explain(error: Exception, options: Iterable[str]) -> str | None:
-    """Return the message of an error that the user can mend, its `options` as such, or None for a fault of ours."""
+def explain(error: Exception) -> str | None:
+    """Return the message of an error that the user can correct, or None for an error of csrr itself."""
     if isinstance(error, click.ClickException | click.Abort | click.exceptions.Exit):
         return None
     import csrr
 
     ours = csrr.DataError | csrr.UnknownIdError | csrr.ParameterError | csrr.ModelFileError | csrr.NotFittedError
     if isinstance(error, ours):
-        return as_options(str(error), options)
+        return str(error)
     if isinstance(error, ImportError) and error.name is None:
         return str(error)  # ours: it says which package to install
     if isinstance(error, MemoryError):
@@ -119,40 +117,31 @@ def explain(error: Exception, options: Iterable[str]) -> str | None:
     return None
 
 
-_OF_COLUMNS = rf"(?<![\w-])({'|'.join(COLUMNS)})="
-_REWORDINGS: tuple[tuple[str, Any], ...] = (
-    (r"csrr\.fetch\('([^']+)'\)", r"`csrr data fetch \1`"),
-    (r"call [^;]*? \(on the command line, ([^()]*)\)", r"use \1"),
-    (r'unknown="ignore"', "--unknown ignore"),
-    (r"^(\w+)(?= asks for columns)", lambda found: f"--{found[1].replace('_', '-')}"),
-    (r"header=False", "--no-header"),
-    (r"ordered=True", "--ordered"),
-    # Weights of event types, as an example spells them in Python.
-    (
-        r'weights={(("[^"]*": [0-9.]+(, )?)+)}',
-        lambda found: re.sub(r'"([^"]*)": ([0-9.]+),?', r"--weight \1=\2", found[1]),
-    ),
-    (r"(?<![\w-])weights\b(?=[\[=:])", "--weight"),
-    (r"(?<=name the column of ids with )item=", "--items-id="),
-    (rf"{_OF_COLUMNS}(?=['\d])", r"--\1-column="),
-    (rf"{_OF_COLUMNS}False", r"--\1-column=none"),
-)
-"""Words of the library, and those of the command line in their place."""
+def spell_option(param: click.Parameter, value: Any, spell: Callable[[Any], str] = str) -> list[str]:
+    """Return the words of an option with a value, each with its flag, as `spell` writes values."""
+    flag = param.opts[-1]
+    if isinstance(value, bool) and getattr(param, "is_flag", False):
+        return [flag if value else param.secondary_opts[-1]]
+    if isinstance(value, Mapping):
+        return [word for name, each in value.items() for word in (flag, f"{name}={each}")]
+    several = value if isinstance(value, tuple) else (value,)
+    return [word for each in several for word in (flag, "none" if each is False else spell(each))]
 
 
-def as_options(message: str, options: Iterable[str]) -> str:
-    """Return a message of the library with its arguments spelled as options of the command line."""
-    options = list(options)
-    if "unknown" not in options:
-        message = re.sub(r'; unknown="ignore" [^;]*', "", message)
-    if "at" in options:
-        message = re.sub(r"(?<![\w-])first=", "--at=", message)
-    for pattern, words in _REWORDINGS:
-        message = re.sub(pattern, words, message)
-    for name in options:
-        if name not in COLUMNS:
-            message = re.sub(rf"(?<![\w-]){name}=", f"--{name.replace('_', '-')}=", message)
-    return message
+def show_option(name: str, value: object = ..., **other_names: str) -> str:
+    """Return an argument of the library as an option of the running command, or as in Python where it has none.
+
+    `other_names` are the command's names of options for arguments that are called differently in the library.
+    """
+    context = click.get_current_context(silent=True)
+    for param in context.command.params if context is not None else ():
+        if isinstance(param, click.Option) and param.name == other_names.get(name, name):
+            words = spell_option(param, value, show_value)
+            if value is ...:
+                return words[0]
+            has_one = len(words) == 2 and words[0].startswith("--") and not isinstance(value, Mapping)
+            return "=".join(words) if has_one else " ".join(words)
+    return show_in_python(name, value)
 
 
 def format_line(error: click.ClickException) -> str:
@@ -169,7 +158,7 @@ def report(error: click.ClickException, as_json: bool) -> int:
     message = format_line(error)
     code = 2 if isinstance(error, click.UsageError) else error.exit_code
     if isinstance(error, Interrupted):
-        interrupts.claim()
+        interrupts.take_last_word()
         code = interrupts.exit_code()
     if isinstance(error, Interrupted):
         say(message, err=True)
@@ -180,8 +169,8 @@ def report(error: click.ClickException, as_json: bool) -> int:
     return code
 
 
-def hush() -> None:
-    """Send what is still to be printed nowhere: the reader has gone."""
+def discard_output() -> None:
+    """Discard output that is still to be written, after its reader has closed the pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -192,18 +181,18 @@ def as_id(text: str, known: IdMap) -> Id:
 
 
 @contextmanager
-def tell_known_ids(model: csrr.Recommender) -> Iterator[None]:
-    """Say of an unknown id what those of the model are like."""
+def name_known_ids(model: csrr.Recommender) -> Iterator[None]:
+    """Add examples of the ids of a model to an error about an unknown one."""
     import csrr
-    from csrr.data.errors import show_value
 
     try:
         yield
     except csrr.UnknownIdError as error:
         ids, kind = getattr(model, f"{error.kind}s_").ids, error.kind
         some = ", ".join(show_value(each) for each in ids[:3].tolist())
-        words = f"{error}; the model has {len(ids):,} {kind}s, such as {some}"
-        raise csrr.UnknownIdError(words, ids=error.ids, kind=kind) from None
+        words = f"{error.args[0]}; the model has {len(ids):,} {kind}s, such as {some}"
+        hint = error.hint if "unknown" in click.get_current_context().params else ""
+        raise csrr.UnknownIdError(words, ids=error.ids, kind=kind, hint=hint) from None
 
 
 def as_ids(texts: Iterable[str], known: IdMap, *, unknown: str) -> list[Id]:
@@ -222,9 +211,15 @@ MODEL_NAME = "model.csrr"
 
 
 def load_model(path: Path) -> Any:
-    """Return the model in a file; where there is none, an error says what to do."""
+    """Return the model in a file; Failure, with what to do, where there is no such file."""
     import csrr
 
+    find_model(path)
+    return csrr.load(path)
+
+
+def find_model(path: Path) -> None:
+    """Raise an error that says what to do if there is no file at a path."""
     if path.is_dir():
         inside = path / MODEL_NAME
         hint = f"did you mean {inside}?" if inside.exists() else "give the path of a file that csrr fit wrote"
@@ -234,7 +229,6 @@ def load_model(path: Path) -> Any:
         siblings = [each.name for each in folder.iterdir() if each.suffix == path.suffix] if folder.is_dir() else []
         near = suggest_near(path.name, siblings, 0.8)
         raise Failure(f"there is no model file {path}{near or f'; csrr fit LOG -o {path} makes one'}")
-    return csrr.load(path)
 
 
 def is_model_file(path: str | os.PathLike[str]) -> bool:

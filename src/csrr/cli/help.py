@@ -15,7 +15,7 @@ OPTIONS = "Options"
 
 
 class SectionOption(click.Option):
-    """An option that stands under a heading of its own."""
+    """An option under a heading other than "Options"."""
 
     def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -77,7 +77,7 @@ class Group(Documented, click.Group):
         return super().resolve_command(ctx, args)
 
     def suggest(self, ctx: click.Context, name: str) -> str:
-        """Return what to add to the message that there is no command of that name."""
+        """Return an addition to the message that there is no such command."""
         return suggest_near(name, self.list_commands(ctx))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 NOTHING_WRITTEN = "interrupted: nothing was written"
-"""What is said unless a command knows better. Files are written atomically, so there is none."""
+"""The message of a command that has set none. Files are written atomically, so no part of one is left."""
 
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _GRACE = 2.0
@@ -38,7 +38,7 @@ _messages: list[Callable[[], str]] = []
 _last_word = _thread.allocate_lock()
 
 
-def guard() -> None:
+def catch_signals() -> None:
     """Catch the signals that end a process from now on, but for those that it was started to ignore."""
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -46,8 +46,13 @@ def guard() -> None:
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    sys.unraisablehook = _look_at_lost
+    sys.unraisablehook = _end_if_signal
     _thread.start_new_thread(_watch, (reader,))
+
+
+def hand_over() -> None:
+    """Leave the signals to a command that catches them itself."""
+    signal.set_wakeup_fd(-1)
 
 
 def is_caught() -> bool:
@@ -60,32 +65,32 @@ def exit_code() -> int:
     return 128 + (_caught[0] if _caught else signal.SIGINT)
 
 
-def say_at_the_end(message: Callable[[], str]) -> None:
-    """Say `message()` if the process is stopped from now on; `forget` takes it back."""
+def set_last_message(message: Callable[[], str]) -> None:
+    """Print `message()` if the process is stopped from now on; `clear_messages` removes it."""
     _messages.append(message)
 
 
-def forget(*messages: Callable[[], str]) -> None:
-    """Take back what was to be said; without a name, all of it."""
+def clear_messages(*messages: Callable[[], str]) -> None:
+    """Remove messages that were set; without arguments, all of them."""
     for each in messages or [*_messages]:
         if each in _messages:
             _messages.remove(each)
 
 
 def find_message() -> str:
-    """Return what is to be said if the process is stopped now."""
+    """Return the message for a process that is stopped now."""
     return _messages[-1]() if _messages else NOTHING_WRITTEN
 
 
-def claim() -> None:
-    """Return if the main thread is to say the last line, undisturbed; wait for the end where the watch does."""
+def take_last_word() -> None:
+    """Return if the main thread may print the last line; where the watch prints it, wait for the end of the process."""
     if _caught:
         _ignore_signals()
         _last_word.acquire()
 
 
-def end() -> NoReturn:
-    """End the process here and now, with what there is to say, and no part of a file left."""
+def end_process() -> NoReturn:
+    """End the process now: print the last message, and remove files that are not finished."""
     with suppress(ValueError):  # not the main thread, which alone gets signals
         # One that came between taking the last word and saying it would wait for itself.
         _ignore_signals()
@@ -99,8 +104,8 @@ def end() -> NoReturn:
     os._exit(exit_code())
 
 
-def leave(code: Any) -> NoReturn:
-    """End the process here: all is written, and taking down libraries whose threads still wind up can abort it.
+def exit_process(code: Any) -> NoReturn:
+    """End the process without its usual clean-up, which can abort it while threads of libraries are ending.
 
     Arrow's readers do that now and then (apache/arrow#39862, "terminate called without an active exception").
     """
@@ -120,7 +125,7 @@ def _ignore_signals() -> None:
 
 def _stop(number: int, _frame: object) -> None:
     if len(_caught) > 0:
-        end()
+        end_process()
     _caught.append(number)
     raise Stopped
 
@@ -132,13 +137,13 @@ def _watch(reader: int) -> None:
     if not _caught:
         # The main thread has not come out of compiled code since.
         _caught.append(first)
-    end()
+    end_process()
 
 
-def _look_at_lost(lost: Any) -> None:
-    """End the process if the exception that nobody can catch is a signal's."""
+def _end_if_signal(lost: Any) -> None:
+    """End the process if an exception that was lost, as in a destructor, came from a signal."""
     if _caught:
-        end()
+        end_process()
     sys.__unraisablehook__(lost)
 
 
@@ -153,7 +158,7 @@ def _say(message: str) -> None:
 
 
 def _write(stream: int, text: str) -> None:
-    with suppress(OSError):  # nobody listens
+    with suppress(OSError):  # the stream is closed
         os.write(stream, text.encode("utf-8", "backslashreplace"))
 
 

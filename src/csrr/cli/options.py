@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have, and what they stand for in Python."""
+"""Options and arguments that several commands share, and their values in Python."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from csrr._base.progress import Line
-from csrr.cli.errors import Failure, as_id, is_model_file, suggest_near
+from csrr._base.text import spell_arguments
+from csrr.cli.errors import Failure, as_id, is_model_file, show_option, spell_option, suggest_near
 from csrr.cli.help import SectionOption
 from csrr.cli.output import say, say_warnings
 from csrr.model_parameters import OPTIONS
@@ -43,16 +45,13 @@ def parse_column(text: str) -> str | int | bool:
 
 
 def _make_column_option(role: str, what: str) -> Callable[[Decorated], Decorated]:
-    return _log_option(
-        f"--{role}-column",
-        role,
-        type=parse_column,
-        metavar="COLUMN",
-        help=f"Column of {what}: its name or number, or none.",
-    )
+    help = f"Column of {what}: its name or number, or none."
+    return _log_option(f"--{role}-column", role, type=parse_column, metavar="COLUMN", help=help)
 
 
-COLUMN_OPTIONS = (
+LOG_OPTIONS = (
+    _log_option("--min-rating", type=float, help="Take only events rated at least this."),
+    _log_option("--min-weight", type=float, help="Take only pairs whose weights add up to at least this."),
     _make_column_option("user", "user ids"),
     _make_column_option("item", "item ids"),
     _make_column_option("rating", "ratings"),
@@ -73,11 +72,6 @@ COLUMN_OPTIONS = (
     _log_option("--target", metavar="TYPE", help="The event type to test on and to choose strengths by, such as buy."),
     _make_column_option("time", "times"),
     _make_column_option("title", "titles of items"),
-)
-LOG_OPTIONS = (
-    _log_option("--min-rating", type=float, help="Take only events rated at least this."),
-    _log_option("--min-weight", type=float, help="Take only pairs whose weights add up to at least this."),
-    *COLUMN_OPTIONS,
     _log_option(
         "--ordered",
         is_flag=True,
@@ -98,16 +92,14 @@ LOG_OPTIONS = (
         metavar="TEXT",
         help="A text that stands for a missing id, in place of NULL, nan, NA and the like; may be repeated.",
     ),
+    _log_option("--table", metavar="TABLE", help="The log is a database, and its events are the rows of this table."),
     _log_option(
         "--sql",
+        "--query",
         "query",
         metavar="QUERY",
-        help="The log is an SQLite file, or an address such as sqlite:///shop.db, and these are its events.",
+        help="The log is a database, postgresql://host/shop or an SQLite file, and these are its events.",
     ),
-)
-LOG_NAMES = (
-    *("min_rating", "min_weight", "user", "item", "rating", "weight", "event", "weights", "target", "time", "title"),
-    *("separator", "header", "format", "on_bad_rows", "missing", "query", "ordered"),
 )
 
 
@@ -201,7 +193,7 @@ def read_split(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `csrr.split` that were given."""
     chosen = select_given(options, SPLITS)
     if "at" in chosen:
-        chosen["at"] = as_time(chosen["at"])
+        chosen["at"] = parse_time_option(chosen["at"])
     return chosen | ({} if options["split"] is None else {"by": options["split"]})
 
 
@@ -227,13 +219,20 @@ def add_options(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorat
     return decorate
 
 
+LOG_NAMES = tuple(str(each.name) for each in click.command(add_options(*LOG_OPTIONS)(lambda: None)).params)
+"""The names of these options, which are those of the arguments of `csrr.read`."""
+
+
 def select_given(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     """Return those options that were given: the library knows the defaults of the others."""
     return {name: options[name] for name in names if options[name] not in (None, ())}
 
 
-def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
-    """Return the log at `source`, read as the options say; tell on stderr what its columns were taken for."""
+def read_log(source: str, options: Mapping[str, Any], *, newer_than: csrr.Recommender | None = None) -> csrr.Log:
+    """Return the log at `source`, read as the options say; tell on stderr what its columns were taken for.
+
+    With `newer_than`, of a database's table only events that this model has not seen.
+    """
     import csrr
 
     if is_model_file(source):
@@ -245,10 +244,10 @@ def read_log(source: str, options: Mapping[str, Any]) -> csrr.Log:
         arguments["weights"] = _read_weights(arguments["weights"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", csrr.DataWarning)  # said below
-        log = csrr.read(source, **arguments)
+        log = csrr.read(source, **arguments) if newer_than is None else csrr.read_new(newer_than, source, **arguments)
     if log.columns is not None:
         Line().clear()  # what says that the log is being read
-        roles = log.columns.describe(min_rating="--min-rating {}", weight="--weight-column {}")
+        roles = log.columns.describe()
         types = "" if log.types is None else f"; event types: {log.types.describe()}"
         order = "; rows in order" if log.times is None and log.is_ordered else ""
         for line in (roles + order + types, *log.columns.notes):
@@ -260,12 +259,8 @@ def spell_log_options(options: Mapping[str, Any]) -> list[str]:
     """Return the words of those options of reading that were given, as they stand on the command line."""
     words, given = list[str](), select_given(options, LOG_NAMES)
     for param in click.get_current_context().command.params:
-        value = given.get(param.name or "")
-        if isinstance(value, bool) and getattr(param, "is_flag", False):
-            words.append(param.opts[-1] if value else param.secondary_opts[-1])
-        elif value is not None:
-            for each in value if isinstance(value, tuple) else (value,):
-                words += [param.opts[-1], "none" if each is False else str(each)]
+        if param.name in given:
+            words += spell_option(param, given[param.name])
     return words
 
 
@@ -337,7 +332,7 @@ def make_model(
     }
     for name in params:
         if name not in known:
-            raise click.UsageError(f"--{name.replace('_', '-')}: {_explain_lack(kind, known, name)}")
+            raise click.UsageError(f"{show_option(name)}: {_explain_lack(kind, known, name)}")
     for text in options["param"]:
         name, value = read_param(text)
         if name not in known:
@@ -372,7 +367,7 @@ def _read_value(text: str) -> Any:
         return [float(each) for each in numbers] if len(numbers) > 1 and all(map(is_float, numbers)) else text
 
 
-def as_time(text: str | None) -> float | str | None:
+def parse_time_option(text: str | None) -> float | str | None:
     """Return a time as a number where it is one."""
     try:
         return None if text is None else float(text)
@@ -392,7 +387,7 @@ def fit_model(
 
 
 def check_can(model: csrr.Recommender, method: str, what: str) -> None:
-    """Raise a `Failure` that names the models with `method`, unless this one has it; `what` is what it would do."""
+    """Raise a `Failure` that names the models with `method`, unless this one has it; `what` it does, in words."""
     if not type(model).can(method):
         able = ", ".join(name for name, kind in MODELS.items() if kind.can(method))
         raise Failure(f"{type(model).__name__} does not {what}; these do: {able}")
@@ -413,8 +408,46 @@ RULE_OPTIONS = tuple(
 )
 
 
+USER_OPTION = click.option(
+    "--users",
+    "users_file",
+    metavar="FILE",
+    cls=SectionOption,
+    section="Facts about items",
+    help="A table of people: what those without a history are like.",
+)
+_TELLS = ("items", "users")
+
+
+def read_features(model: csrr.Recommender, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of --items and --users, as `fit` and `update` of a model take them.
+
+    One that says nothing of what items have in common is left to `set_items`, and models that take none get none.
+    """
+    import csrr
+
+    tells = set(_TELLS) & set(inspect.signature(model.fit).parameters)
+    if options.get("users_file") is not None and "users" not in tells:
+        raise Failure(f"--users: {type(model).__name__} knows people by their history alone; fit a CSRR or CSRRe")
+    found = {}
+    for name in _TELLS:
+        source = options.get(f"{name}_file")
+        if source is None or name not in tells:
+            continue
+        id = options["items_id"] if name == "items" else None
+        with spell_arguments(partial(show_option, item="items_id", id="items_id")):
+            table = csrr.read_features(source, id=id, kind="user" if name == "users" else "item")
+        if name == "users" or model.is_fitted or table.has_features():
+            found[name] = table
+        else:
+            say("csrr: --items: no two items have a value in common, so scores do not use the table", err=True)
+    return found
+
+
 def set_items(model: csrr.Recommender, options: Mapping[str, Any]) -> None:
     """Give a model the item table of --items, where there is one."""
+    if getattr(model, "features_", None) is not None and model.item_table_ is not None:
+        return
     table = read_item_table(options)
     if table is not None:
         model.set_items(table)
@@ -425,11 +458,15 @@ def read_item_table(options: Mapping[str, Any]) -> csrr.ItemTable | None:
     import csrr
 
     if options["items_file"] is not None:
-        try:
-            return csrr.read_items(options["items_file"], item=options["items_id"])
-        except csrr.DataError as error:
-            message = re.sub(r"(?<![\w-])item=", "--items-id=", str(error))
-            raise Failure(message.replace("name it with member='...'", "unpack it, and give the path of one")) from None
+        with spell_arguments(partial(show_option, item="items_id")):
+            try:
+                return csrr.read_items(options["items_file"], item=options["items_id"])
+            except csrr.DataError as error:
+                if "is there twice" in str(error):
+                    # Several rows an item: a table of items and tags.
+                    with suppress(csrr.DataError):
+                        return csrr.read_features(options["items_file"], id=options["items_id"]).to_item_table()
+                raise
     if options["items_id"] is not None:
         raise click.UsageError("--items-id goes with --items")
     return None

@@ -23,13 +23,13 @@ _GLUE = "\x1f"
 
 
 def find_width(*, err: bool = False) -> int | None:
-    """Return how many columns the terminal has; None where stdout (or stderr) is none."""
+    """Return the number of columns of the terminal; None where stdout (or stderr) is not one."""
     stream = sys.stderr if err else sys.stdout
     return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def say(text: object = "", *, err: bool = False, hang: int | None = None) -> None:
-    """Print a text for people. All that is printed goes through here: what data holds, no terminal shall obey.
+    """Print a text for people. All printing goes through here: control characters in data must not reach a terminal.
 
     A terminal gets lines that fit it, broken between words, and indented by `hang` from the second on; a file or a
     program gets them as they are.
@@ -79,7 +79,6 @@ def _wrap(text: str, width: int, first: str, others: str) -> list[str]:
 def say_warnings() -> Iterator[None]:
     """Say our own warnings on stderr, a line each; others stay what they are."""
     import csrr
-    from csrr.cli.errors import as_options
 
     kinds = (csrr.NoHistoryWarning, csrr.UnknownIdWarning, csrr.DataWarning)
     caught: list[warnings.WarningMessage] = []
@@ -91,7 +90,7 @@ def say_warnings() -> Iterator[None]:
     finally:
         for each in caught:
             if issubclass(each.category, kinds):
-                say(f"csrr: {as_options(str(each.message), ()).partition(';')[0]}", err=True)
+                say(f"csrr: {each.message}", err=True)
             else:
                 warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
@@ -112,7 +111,7 @@ def print_json(data: Mapping[str, Any]) -> None:
 
 
 def summarize_model(model: Any, path: Path) -> dict[str, Any]:
-    """Return what there is to know of a fitted model and its file, for JSON."""
+    """Return the size, the parameters and the certificate of a fitted model and its file, for JSON."""
     costs, certificate, chosen = (getattr(model, name, None) for name in ("costs_", "certificate_", "chosen_"))
     return {
         "model": str(path),

@@ -46,7 +46,7 @@ class Dataset:
     @property
     def how_to_get(self) -> str:
         """How to get the archive, in words."""
-        fetched = f"csrr.fetch({self.name!r}) downloads it"
+        fetched = f"`csrr data fetch {self.name}` downloads it, or csrr.fetch({self.name!r})"
         return fetched if self.url else f"it cannot be downloaded: put {self.source} there"
 
 

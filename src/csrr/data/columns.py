@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr._base.arrays import Float64Array, Int64Array, ObjectArray
-from csrr.data.errors import DataError, RowNamer, name_table_row, quote_error, show_value
+from csrr._base.text import quote_error, show_argument, show_value
+from csrr.data.errors import DataError, RowNamer, name_table_row
 from csrr.parameters import is_number
 
-SKIP_HINT = "or pass on_bad_rows='skip'"
 NUMBER = r"^\s*[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\s*$"
 """How a number is written in a text, with a point or a comma."""
 _SPELT_WITH_COMMA = r"^\s*[+-]?[0-9]*,[0-9]+\s*$"
@@ -88,7 +88,7 @@ class Column:
 
     def make_missing_error(self, row: int) -> DataError:
         """Return an error about a missing value."""
-        way_out = f"remove the row or fill it in, {SKIP_HINT}" if self.can_skip else "leave it out"
+        way_out = f"remove the row or fill it in, {hint_skip()}" if self.can_skip else "leave it out"
         return self.make_error(row, f"the value is missing; {way_out}")
 
     def reject_missing(self) -> None:
@@ -121,7 +121,7 @@ def read_numbers(column: Column) -> Float64Array:
 def _read_numbers_with_comma(column: Column) -> Float64Array:
     """Return numbers such as 3,5 as float64, shape (n,)."""
     array, row = column.array, find_first_failure(column.array, _to_numbers)
-    what = f"is not a number; correct it, leave the column out, {SKIP_HINT}"
+    what = f"is not a number; correct it, leave the column out, {hint_skip()}"
     if column.is_text and pc.match_substring_regex(array[row : row + 1], _SPELT_WITH_COMMA)[0].as_py():
         with_comma = array.filter(pc.match_substring(array, ","))
         if pc.any(pc.match_substring(array, ".")).as_py():
@@ -228,6 +228,11 @@ def show_type(kind: pa.DataType) -> str:
 def _name_kind(cell: Any) -> str:
     names = {"int": "an integer", "str": "a string", "float": "a fractional number", "bool": "a bool"}
     return names.get(type(cell).__name__, f"a {type(cell).__name__}")
+
+
+def hint_skip() -> str:
+    """Return how bad rows can be left out."""
+    return f"or pass {show_argument('on_bad_rows', 'skip')}"
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -360,8 +365,8 @@ def describe_doubtful_ids(user_ids: Int64Array | ObjectArray, item_ids: Int64Arr
 def _make_missing_id_error(column: Column, row: int, text: str) -> DataError:
     if not text.strip():
         return column.make_missing_error(row)
-    what = f"{show_value(text)} means that the id is missing; remove the row, {SKIP_HINT}; if it is a real id, pass"
-    return column.make_error(row, f"{what} missing=[]")
+    what = f"{show_value(text)} means that the id is missing; remove the row, {hint_skip()}; if it is a real id, pass"
+    return column.make_error(row, f"{what} {show_argument('missing', [])}")
 
 
 def _parse_integers(texts: pa.Array) -> pa.Array:
@@ -488,7 +493,7 @@ def _read_unscaled_times(column: Column) -> Times:
     numbers = read_numbers(column)
     infinite = np.flatnonzero(np.isinf(numbers))
     if infinite.size:
-        raise column.make_error(int(infinite[0]), f"an infinite time; correct it, {SKIP_HINT}")
+        raise column.make_error(int(infinite[0]), f"an infinite time; correct it, {hint_skip()}")
     return numbers
 
 
@@ -516,7 +521,7 @@ def _parse_text_times(column: Column) -> Times:
     for row, text in enumerate(array.to_pylist()):
         if (second := _parse_text_time(text)) is None:
             what = "is not a time: give a number, a datetime or text like 2000-12-31"
-            raise column.make_value_error(row, f"{what}; correct it, {SKIP_HINT}")
+            raise column.make_value_error(row, f"{what}; correct it, {hint_skip()}")
         seconds[row] = second
     return seconds
 
@@ -534,7 +539,7 @@ class Merged(NamedTuple):
 
 
 def merge_by_key(keys: Int64Array, weights: Float64Array | None, times: Times | None) -> Merged:
-    """Return what rows with the same key come to; inputs have shape (n,), keys are not negative."""
+    """Return the rows merged by key; inputs have shape (n,), keys are not negative."""
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
     if weights is not None and len(starts) < len(keys):

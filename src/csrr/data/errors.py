@@ -7,9 +7,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-SHOWN_CHARACTERS = 60
-SHOWN_NAMES = 20
-SHOWN_ERROR = 200
+from csrr._base.text import quote_error
 
 Kinds = type[Exception] | tuple[type[Exception], ...]
 
@@ -75,6 +73,8 @@ class UnknownIdError(KeyError):
         The ids that are unknown.
     kind
         Of what they are: "user" or "item".
+    hint
+        How to do without them, where that is possible.
 
     Examples
     --------
@@ -85,13 +85,15 @@ class UnknownIdError(KeyError):
     ('item', (7,))
     """
 
-    def __init__(self, message: str = "", *, ids: Collection[int | str] = (), kind: str = "user") -> None:
+    def __init__(
+        self, message: str = "", *, ids: Collection[int | str] = (), kind: str = "user", hint: str = ""
+    ) -> None:
         super().__init__(message)
-        self.ids, self.kind = tuple(ids), kind
+        self.ids, self.kind, self.hint = tuple(ids), kind, hint
 
     def __str__(self) -> str:
-        """Return the message itself; KeyError would return its repr."""
-        return str(self.args[0])
+        """Return the message and the hint; KeyError would return its repr."""
+        return "; ".join(filter(None, (self.args[0], self.hint)))
 
 
 class UnknownIdWarning(UserWarning):
@@ -109,7 +111,7 @@ class UnknownIdWarning(UserWarning):
 
 
 class NoHistoryWarning(UserWarning):
-    """Warns that users without a history got popular items; the message counts them.
+    """Warns that users without a history got popular items; the message counts them, and `fallback` marks them.
 
     Examples
     --------
@@ -118,7 +120,7 @@ class NoHistoryWarning(UserWarning):
     >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     recs = model.recommend([3, 999], unknown="ignore")
     >>> print(caught[0].message)
-    1 of 2 users has no history (1 unknown) and gets popular items; `fallback` marks them
+    1 of 2 users has no history (1 unknown) and gets popular items
     """
 
 
@@ -133,39 +135,6 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 def name_table_row(row: int) -> str:
     """Return the name of a row of a table, counted from 1."""
     return f"row {row + 1}"
-
-
-def show_value(value: object) -> str:
-    """Return a value as code would spell it, in at most 60 characters."""
-    if isinstance(value, str):
-        return repr(value if len(value) <= SHOWN_CHARACTERS else value[: SHOWN_CHARACTERS - 3] + "...")
-    if isinstance(value, bytes):
-        value = value[:SHOWN_CHARACTERS]
-    if isinstance(value, int) and value.bit_length() > 200:
-        return f"an integer of {value.bit_length():,} bits"
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."
-
-
-def quote_error(error: Exception) -> str:
-    """Return the first line of the message of a library, in at most 200 characters."""
-    lines = str(error).splitlines() or [type(error).__name__]
-    return lines[0] if len(lines[0]) <= SHOWN_ERROR else lines[0][: SHOWN_ERROR - 3] + "..."
-
-
-def list_names(names: Collection[str]) -> str:
-    """Return names with commas between them, at most 20 of them, each cut where it is long."""
-    shown = [name if len(name) <= SHOWN_CHARACTERS else name[:SHOWN_CHARACTERS] + "..." for name in names]
-    more = f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(shown[:SHOWN_NAMES]) + more
-
-
-def quote_names(names: Collection[str]) -> str:
-    """Return names, in quotes and commas, at most 20 of them."""
-    return list_names([show_value(name) for name in names]) or "none"
 
 
 @contextmanager

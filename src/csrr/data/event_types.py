@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr._base.arrays import BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr.data.columns import SKIP_HINT, Column, Times, merge_by_key, name_column
-from csrr.data.errors import DataError, list_names, show_value
-from csrr.parameters import ParameterError, check_number
+from csrr._base.text import list_names, show_argument, show_value
+from csrr.data.columns import Column, Times, hint_skip, merge_by_key, name_column
+from csrr.data.errors import DataError
+from csrr.parameters import ParameterError, is_number
 
 MOST_TYPES = 64
 """With more types than these, the column is probably one of ids."""
@@ -183,16 +184,15 @@ class RowTypes:
 def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float]:
     """Return the weight of each type of the column `event`, checked; check `target` too."""
     if not isinstance(weights, Mapping) or not weights:
-        given = "" if weights is None else f"weights={show_value(weights)}: "
-        raise ParameterError(
-            f"{given}event={show_value(event)} needs a weight for each type, such as"
-            ' weights={"view": 1, "cart": 3, "buy": 10}'
-        )
+        example = show_argument("weights", {"view": 1, "cart": 3, "buy": 10})
+        instead = "" if weights is None else f", not {show_value(weights)}"
+        raise ParameterError.of("event", event, f"needs a weight for each type, such as {example}{instead}")
     if len(weights) > MOST_TYPES:
         raise ParameterError(f"weights names {len(weights):,} event types; at most {MOST_TYPES} are possible")
     found: dict[str, float] = {}
     for name, weight in weights.items():
-        check_number(f"weights[{show_value(name)}]", weight, least=0, most=float(np.finfo(np.float32).max))
+        if not is_number(weight, least=0, most=float(np.finfo(np.float32).max)):
+            raise ParameterError.of("weights", {name: weight}, "must be a number >= 0")
         if name_type(name) in found:
             raise ParameterError(f"weights names the event type {show_value(name_type(name))} twice")
         found[name_type(name)] = float(weight)
@@ -200,9 +200,7 @@ def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float]:
         raise ParameterError("weights: at least one event type must have a weight above 0")
     if target is not None and not found.get(name_type(target), 0) > 0:
         known = ", ".join(show_value(name) for name, weight in found.items() if weight > 0)
-        raise ParameterError(
-            f"target={show_value(target)}: it must be an event type that weights gives a weight above 0: {known}"
-        )
+        raise ParameterError.of("target", target, f"must be an event type with a weight above 0: {known}")
     return found
 
 
@@ -238,7 +236,7 @@ def code_types(column: Column, weights: Mapping[str, float], target: Any) -> Row
         row = pc.index(unknown, True).as_py()
         raise DataError(
             f"{name_column(column.name)} has event types without a weight: {names}; the first is in"
-            f" {column.where(row)}; give each one, 0 to leave it out, {SKIP_HINT}",
+            f" {column.where(row)}; give each one, 0 to leave it out, {hint_skip()}",
             column=column.name,
             row=row,
         )

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from csrr._base.text import list_names, show_argument, show_value
 from csrr.data.columns import join_dictionaries
-from csrr.data.errors import DataError, list_names, name_in_errors, reword_errors, show_value
+from csrr.data.errors import DataError, name_in_errors, reword_errors
 from csrr.data.sources import LONGEST_LINE, ByteLimit, FileSet, choose_limit
 from csrr.data.tables import ColumnKey, Table, check_names, hold_columns, stack_rows
 from csrr.data.text import BLOCK_BYTES, parse_text, split_rows, to_utf8, unify_line_ends
@@ -61,7 +62,7 @@ def recognize(files: FileSet, format: str | None) -> tuple[str, str]:
     """Return the format of files and the member that holds its events."""
     format = ALIASES.get(format, format) if format else None
     if format is not None and format not in FORMATS:
-        raise DataError(f"format={format!r} is not known; choose one of {', '.join(FORMATS)}")
+        raise DataError(f"{show_argument('format', format)} is not known; choose one of {', '.join(FORMATS)}")
     if files.main is not None:
         return format or guess_format(files.main), files.main
     for name in ("train.txt", "test.txt", SEQUENCES):
@@ -93,7 +94,8 @@ def open_member(
     """
     data, known = files.read(member), KNOWN_FILES.get(format)
     if data.startswith(SQLITE_MAGIC):
-        raise DataError("this is an SQLite database; pass query='SELECT ...' (--sql on the command line)")
+        either = f"{show_argument('table', '...')} or {show_argument('query', 'SELECT ...')}"
+        raise DataError(f"this is an SQLite database; pass {either}")
     name = member if files.main is None else None
     parse = {"json": _parse_json, "user-lists": parse_user_lists, "parquet": open_parquet, "arrow": open_arrow}.get(
         format
@@ -101,8 +103,8 @@ def open_member(
     with name_in_errors(name):
         if parse is not None:
             if separator is not None or header is not None:
-                option = "header" if separator is None else "separator"
-                raise ParameterError(f"{option}= is for text with a line a row; leave it out for a {format} file")
+                name, value = ("header", header) if separator is None else ("separator", separator)
+                raise ParameterError.of(name, value, f"is for text with a line a row; leave it out for a {format} file")
             return replace(parse(data), member=name)
         names = known.names if known else None
         table = parse_text(data, separator=separator, header=header, names=names, expected=expected, skip_bad=skip_bad)
@@ -122,7 +124,9 @@ def parse_user_lists(data: bytes) -> Table:
     text = unify_line_ends(to_utf8(data))
     first = next((line for line in io.BytesIO(text[:LONGEST_LINE]) if line.strip()), b"")
     if any(mark in first for mark in b",;|:"):
-        raise DataError("a line of a user list holds ids separated by blanks; for columns pass format='text'")
+        raise DataError(
+            f"a line of a user list holds ids separated by blanks; for columns pass {show_argument('format', 'text')}"
+        )
     counts, users, items, limit, n_rows = [], [], [], choose_limit(), 0
     # Some lines at a time, as numbers of distinct words: the words of the whole would take many times its size.
     for block in _cut_lines(text):
@@ -372,7 +376,7 @@ def _measure_message(message: pa.ipc.Message) -> int:
 
 
 def _follow(data: Any, table: int, field: int) -> int | None:
-    """Return where a field of a flatbuffers table points to, or None where the table has it not."""
+    """Return where a field of a flatbuffers table points to, or None where the table lacks it."""
     shape = table - struct.unpack_from("<i", data, table)[0]
     entry = 4 + 2 * field
     if entry >= struct.unpack_from("<H", data, shape)[0]:

@@ -28,7 +28,7 @@ def convert_ids(ids: Any, kind: str = "user") -> Ids:
 
 
 FEW = 64
-"""So many ids are read without a look at what else they might be, if they are plain integers or strings."""
+"""Up to this many ids are read without further checks if they are plain integers or strings."""
 RARE = 50
 """Ids are looked up one by one if there are so many times fewer of them than in the map; else by a table of all."""
 

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float64Array, Int64Array, ObjectArray, Rows, to_pandas
-from csrr._base.text import format_html_rows
+from csrr._base.text import format_html_rows, list_names, quote_error, quote_names, show_value
 from csrr.data.columns import Column, is_number_type, name_column, parse_time, read_ids, read_text_ids
-from csrr.data.errors import DataError, RowNamer, list_names, name_in_errors, quote_error, quote_names, show_value
+from csrr.data.errors import DataError, RowNamer, name_in_errors
 from csrr.data.formats import guess_format, open_member, recognize
 from csrr.data.ids import IdMap
 from csrr.data.read import check_file_options, reject_file_options
@@ -349,13 +349,12 @@ class ItemTable:
         DataError
             If the table has none of them.
         """
-        rows = self.items.find(_as_type_of(items, self.items), "item")
+        rows = self.items.find(match_id_type(items, self.items), "item")
         if len(items) and (rows < 0).all():
             raise DataError(
                 f"the item table has none of the {len(items):,} items: its ids are like"
                 f" {show_value(self.items.ids[:3].tolist())}, theirs like {show_value(items.ids[:3].tolist())}; name"
-                " the"
-                " column of ids with item='...'"
+                f" the column of ids with item='...' (on the command line, --items-id)"
             )
         titles = None
         if self.titles is not None:
@@ -425,7 +424,7 @@ class ItemTable:
         return format_html_rows(repr(self), first.to_pydict(), len(self))
 
 
-def _as_type_of(items: IdMap, known: IdMap) -> Any:
+def match_id_type(items: IdMap, known: IdMap) -> Any:
     """Return ids in the type of others, where 7 and "7" are the same item."""
     is_text = known.ids.dtype == np.object_
     if (items.ids.dtype == np.object_) == is_text:
@@ -453,7 +452,9 @@ ITEM_FILES: dict[str, tuple[str, ...] | None] = {
 """Files that hold items, by name, and their columns where they have no header."""
 
 
-def _open_file(files: FileSet, member: str | None, separator: str | None, header: bool | None, expected: Any) -> Table:
+def open_item_file(
+    files: FileSet, member: str | None, separator: str | None, header: bool | None, expected: Any
+) -> Table:
     """Return the table of items; `expected` are the column names that the user gave."""
     name = _find_member(files, member)
     names, format = ITEM_FILES.get(name.lower()), guess_format(name)
@@ -477,8 +478,8 @@ def _find_member(files: FileSet, member: str | None) -> str:
     with suppress(DataError):
         return recognize(files, "text")[1]
     raise DataError(
-        f"it is not clear which file holds the items; there are {list_names(known or names) or 'no files'}; name it"
-        " with member='...'"
+        f"it is not clear which file holds the items; there are {list_names(known or names) or 'no files'}; pass the"
+        " path of one (in Python, member='...' names one in an archive)"
     )
 
 
@@ -546,8 +547,8 @@ def read_items(
         files = open_files(source)
         with name_in_errors(files.path.name):
             named = {each for each in (item, title, *(columns or ())) if isinstance(each, str)}
-            table = _open_file(files, member, separator, header, named)
-            return _make_table(table, item, title, columns, categories, choose_limit())
+            table = open_item_file(files, member, separator, header, named)
+            return make_item_table(table, item, title, columns, categories, choose_limit())
     reject_file_options({"member": member, "separator": separator, "header": header}, "a table in memory")
     if isinstance(source, ItemTable):
         if any(each is not None for each in (item, title, columns)):
@@ -558,10 +559,10 @@ def read_items(
             f"cannot use a {type(source).__name__} as an item table; accepted are a path, a pandas, polars or pyarrow"
             " table, and a dict of columns"
         )
-    return _make_table(open_table(source), item, title, columns, categories)
+    return make_item_table(open_table(source), item, title, columns, categories)
 
 
-def _make_table(
+def make_item_table(
     table: Table,
     item: ColumnKey,
     title: ColumnKey,
@@ -569,6 +570,7 @@ def _make_table(
     categories: str | None,
     limit: ByteLimit | None = None,
 ) -> ItemTable:
+    """Return the item table of a table of any kind."""
     names = tuple(table.columns)
     id_name, title_name = _find_ids(item, names), find_column("title", title, names)
     if title_name is None and title is None:
@@ -578,7 +580,7 @@ def _make_table(
     ids = read_text_ids(given).dictionary_decode() if table.is_text else read_ids(given)
     if len(ids) == 0:
         raise DataError(f"the item table has no rows; its columns are {quote_names(names)}")
-    _check_distinct(ids, id_name, table.where)
+    check_distinct(ids, id_name, table.where)
     items = IdMap(ids)
     rows = np.empty(len(items), np.int64)
     rows[items.rows(ids, "item")] = np.arange(len(items))
@@ -609,15 +611,16 @@ def _find_ids(item: ColumnKey, names: tuple[str, ...]) -> str:
     return plain[0]
 
 
-def _check_distinct(ids: pa.Array, column: str, where: RowNamer) -> None:
+def check_distinct(ids: pa.Array, column: str, where: RowNamer, kind: str = "item", more: str = "") -> None:
+    """Raise DataError for an id that is in two rows; `more` says what else may be done."""
     counts = pc.value_counts(ids)
     if len(counts) == len(ids):
         return
     twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
     places = np.flatnonzero(pc.equal(ids, twice).to_numpy(zero_copy_only=False))[:2]
     raise DataError(
-        f"{name_column(column)}: the item {show_value(twice.as_py())} is there twice, in {where(int(places[0]))} and"
-        f" {where(int(places[1]))}; keep one row for each item",
+        f"{name_column(column)}: the {kind} {show_value(twice.as_py())} is there twice, in {where(int(places[0]))} and"
+        f" {where(int(places[1]))}; keep one row for each {kind}{more}",
         column=column,
         row=int(places[1]),
     )

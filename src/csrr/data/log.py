@@ -22,9 +22,9 @@ from csrr._base.arrays import (
     Rows,
     to_pandas,
 )
-from csrr._base.text import format_html_rows
+from csrr._base.text import format_html_rows, show_argument, show_value
 from csrr.data.columns import Times, describe_doubtful_ids, format_times, merge_by_key, parse_time, pick_rows
-from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
+from csrr.data.errors import DataError, DataWarning, warn_caller
 from csrr.data.event_types import EventTypes, RowTypes, join_types, narrow_weights
 from csrr.data.ids import Id, IdMap, Ids, TitleMap, align_titles, drop_unused, join_ids, join_titles, place_rows
 from csrr.data.matrix import is_matrix, read_entries
@@ -143,8 +143,8 @@ class Log:
     types
         The types of the events, such as views and purchases, with the one to judge by, if they were read: `EventTypes`.
     cut
-        If the log is the training part of a split in time: "last" where each user's last events were held out, "time"
-        where all from a time on were. It does not affect equality.
+        If the log is the training part of a split in time: "last" where each user's last event was held out, "share"
+        where their last ones were, "time" where all from a time on were. It does not affect equality.
     places
         The rows of the table that events come from, shape (n_events,), if the log has times or was declared to be in
         order: the latest row of a pair. Of events of the same time the one in a later row is later.
@@ -168,7 +168,7 @@ class Log:
     titles: ObjectArray | None = None
     columns: LogColumns | None = None
     types: EventTypes | None = None
-    cut: Literal["last", "time"] | None = None
+    cut: Literal["last", "share", "time"] | None = None
     places: Int32Array | Int64Array | None = None
 
     def __post_init__(self) -> None:
@@ -278,7 +278,7 @@ class Log:
             If an argument cannot be what it is.
         """
         if titles is not None and not isinstance(titles, Mapping):
-            raise ParameterError(f"titles={show_value(titles)}: give a dict of titles by item id")
+            raise ParameterError.of("titles", titles, "must be a dict of titles by item id")
         roles = (user, item, rating, weight, event, time, title)
         options = ReadOptions(roles, weights, target, min_rating, min_weight, on_bad_rows, ordered=ordered)
         return read_log(open_table(table), options, titles=titles)
@@ -320,7 +320,7 @@ class Log:
             raise DataError(f"{show_value(matrix)} is no matrix; csrr.read takes tables and files")
         for name, values in (("user_ids", user_ids), ("item_ids", item_ids), ("titles", titles)):
             if values is not None and (not hasattr(values, "__len__") or getattr(values, "ndim", 1) != 1):
-                raise ParameterError(f"{name}={show_value(values)}: give a list, one for each row or column")
+                raise ParameterError.of(name, values, "must be a list, one for each row or column")
         sizes = (None if ids is None else len(ids) for ids in (user_ids, item_ids))
         rows, columns, values, shape = read_entries(matrix, *sizes, min_rating=min_rating, min_weight=min_weight)
         users, user_rows = place_rows(user_ids, rows, shape[0])
@@ -505,7 +505,7 @@ class Log:
         if not self.is_ordered:
             raise DataError(
                 "the log has no times, so what came first is unknown: read it with a column of times, or, if its rows"
-                " are in order, with ordered=True"
+                f" are in order, with {show_argument('ordered', True)}"
             )
         keys = (each for each in (self.places, self.times) if each is not None)
         return np.lexsort((*keys, self.user_rows))
@@ -563,11 +563,19 @@ class Log:
         Returns
         -------
         ids
-            The ids of the items, in the order of the item rows.
+            The ids of the items, oldest first where that is known, else in the order of the item rows.
+
+        Examples
+        --------
+        >>> csrr.read({"user": [1, 1, 1], "item": [9, 7, 8]}, ordered=True).history(1).tolist()
+        [9, 7, 8]
         """
         row = self.users.row(user)
-        first, end = np.searchsorted(self.user_rows, [row, row + 1])
-        return self.items.ids[self.item_rows[first:end]]
+        mine = slice(*np.searchsorted(self.user_rows, [row, row + 1]))
+        items = self.item_rows[mine]
+        if self.is_ordered:
+            items = items[np.lexsort([each[mine] for each in (self.places, self.times) if each is not None])]
+        return self.items.ids[items]
 
     def title(self, item_row: int) -> str | None:
         """Return the title of an item.
@@ -708,7 +716,8 @@ def join_logs(known: Log, new: Log) -> Log:
     and so are event types if the known log has them. Of events in order, or of the same time, the new ones are later.
     """
     if known.is_ordered != new.is_ordered and known.times is new.times is None:
-        raise DataError("of the known events and the new ones, only some are in order; read both with ordered=True")
+        both = show_argument("ordered", True)
+        raise DataError(f"of the known events and the new ones, only some are in order; read both with {both}")
     users, known_users, new_users = join_ids(known.users, new.users, "user")
     items, known_items, new_items = join_ids(known.items, new.items, "item")
     weights, times = (

@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from csrr._base.arrays import Float64Array, Int64Array
-from csrr.data.errors import DataError, quote_error
+from csrr._base.text import quote_error
+from csrr.data.errors import DataError
 from csrr.data.sources import BYTES_A_ROW, choose_limit
 
 

@@ -9,12 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from csrr.data.errors import DataError, name_in_errors, show_value
+from csrr._base.text import show_argument, show_value
+from csrr.data.errors import DataError, name_in_errors
 from csrr.data.formats import PARTS, SEQUENCES, join_parts, open_member, read_part, recognize
 from csrr.data.log import Log, make_log, number_pairs, read_log
 from csrr.data.matrix import is_matrix
 from csrr.data.sources import FileSet, open_files
-from csrr.data.sql import fetch_table, is_database
+from csrr.data.spread import ENDS, read_parts
+from csrr.data.sql import fetch_table, is_database, select_all
 from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, open_table, read_events
 from csrr.parameters import Choice, ParameterError
 
@@ -38,6 +40,7 @@ def read(
     separator: str | None = None,
     header: bool | None = None,
     query: str | None = None,
+    table: str | None = None,
     ordered: bool = False,
     on_bad_rows: OnBadRows = "error",
     missing: Collection[str] | None = None,
@@ -46,7 +49,8 @@ def read(
 
     Formats are MovieLens, EachMovie, Last.fm (HetRec 2011) and user lists (LightGCN's train.txt and test.txt, or a
     sequences.txt), zipped, unpacked or their main file alone; and a CSV, TSV, RecBole .inter, Parquet, Arrow or
-    JSON-lines file, plain, compressed (gzip, bzip2, xz, zstd) or zipped. `log.columns` says which
+    JSON-lines file, plain, compressed (gzip, bzip2, xz, zstd) or zipped; and a folder of Parquet files, whose users,
+    items and ratings are read part by part, in little more memory than the log has. `log.columns` says which
     column was used for what, and which were not used.
 
     In text files, spaces around ids are dropped, and ids become integers only if all of them look like integers ("7" or
@@ -59,7 +63,7 @@ def read(
     ----------
     source
         A path, the name of a file or data set in `data_dir`, a table, a list of tuples or dicts, or a matrix. With
-        `query`, a connection as for `read_sql`. A cursor that has been executed needs no `query`.
+        `query` or `table`, a connection or an address as for `read_sql`. A cursor that has been executed needs neither.
     format
         The file format; default: recognized.
     part
@@ -82,6 +86,8 @@ def read(
         Whether a text file begins with column names.
     query
         The SQL query whose rows are the events.
+    table
+        In place of a query: the table of a database whose rows are the events, as name or schema.name.
     ordered
         Whether the rows of a source without times are in the order in which things happened, oldest first; of user
         lists, the items of a user. Of a pair that repeats, the latest row counts. With times, rows break ties.
@@ -113,14 +119,23 @@ def read(
     roles = (user, item, rating, weight, event, time, title)
     options = ReadOptions(roles, weights, target, min_rating, min_weight, on_bad_rows, missing, ordered)
     check_file_options(format=format, separator=separator, header=header)
-    Choice(name="part", choices=("train", "test", "all")).check(part)
+    Choice(name="part", words=("train", "test", "all")).check(part)
+    if table is not None:
+        if query is not None:
+            names = f"{show_argument('query')} and {show_argument('table')}"
+            raise ParameterError(f"{names} do not go together: a table is read whole")
+        query = select_all(table)
     of_files = {"format": format, "separator": separator, "header": header, "part": None if part == "all" else part}
+    if query is None and isinstance(source, str | os.PathLike) and format is None and _is_parts_folder(source):
+        reject_file_options(of_files | {"missing": options.missing}, "a folder of Parquet files")
+        with name_in_errors(os.path.basename(source)):
+            return read_parts(source, options)
     if query is None and isinstance(source, str | os.PathLike):
         files = open_files(source)
         with name_in_errors(files.path.name):
-            table = _open_file(files, options, format, part, separator, header)
-            with name_in_errors(table.member):
-                return read_log(table, options)
+            found = _open_file(files, options, format, part, separator, header)
+            with name_in_errors(found.member):
+                return read_log(found, options)
     if query is not None or is_database(source):
         reject_file_options(of_files, "the rows of a query")
         return read_log(fetch_table(query, source, None, options), options)
@@ -129,16 +144,21 @@ def read(
         if columns := [name for name in options.given if name in options.columns]:
             raise DataError(f"a matrix has no columns to name; leave out {', '.join(columns)}")
         if ordered:
-            raise DataError("a matrix does not say what came first; leave out ordered=True, or give a table")
+            raise ParameterError.of("ordered", True, "needs a table or a file: a matrix does not say what came first")
         return Log.from_matrix(source, min_rating=min_rating, min_weight=min_weight)
     if isinstance(source, Log) and source.places is not None and source.times is None:
         options = replace(options, ordered=True)
     elif isinstance(source, Log) and ordered:
-        raise ParameterError("ordered=True is for the table or file that a log is read from, and this is a log already")
+        raise ParameterError.of(
+            "ordered", True, "is for the table or file that a log is read from, and this is a log already"
+        )
     if isinstance(source, Log) and not options.given:
         return source
     if isinstance(source, Log) and source.types is not None:
-        raise ParameterError(f"{options.given[0]}= is for the table that a log with event types was read from")
+        name = options.given[0]
+        raise ParameterError.of(
+            name, options.columns.get(name, ...), "is for the table that a log with event types was read from"
+        )
     return read_log(open_table(source.to_arrow() if isinstance(source, Log) else source), options)
 
 
@@ -187,16 +207,24 @@ def check_file_options(*, header: Any, **texts: Any) -> None:
     """Raise ParameterError for an invalid option of files: `texts` are texts that are not empty, or None."""
     for name, value in texts.items():
         if value is not None and (not isinstance(value, str) or not value):
-            raise ParameterError(f"{name}={show_value(value)}: it must be a text that is not empty, or None")
+            raise ParameterError.of(name, value, "must be a text that is not empty, or None")
     if header is not None and not isinstance(header, bool | np.bool_):
-        raise ParameterError(f"header={show_value(header)}: it must be True, False or None")
+        raise ParameterError.of("header", header, "must be True, False or None")
 
 
 def reject_file_options(options: Mapping[str, Any], what: str) -> None:
     """Raise ParameterError if one of the options of files is given for something else."""
     for name, value in options.items():
         if value is not None:
-            raise ParameterError(f"{name}= is for files of text; leave it out for {what}")
+            raise ParameterError.of(name, value, f"is for files of text; leave it out for {what}")
+
+
+def _is_parts_folder(source: str | os.PathLike[str]) -> bool:
+    """Whether a path is a folder of several Parquet files, and of nothing else."""
+    if not os.path.isdir(source):
+        return False
+    names = [each for each in os.listdir(source) if not each.startswith((".", "_"))]
+    return len(names) > 1 and all(each.endswith(ENDS) for each in names)
 
 
 def _open_file(
@@ -209,7 +237,7 @@ def _open_file(
         names = (present if part == "all" else [part]) or PARTS
         return join_parts({name: read_part(files, name) for name in names})
     if part != "all":
-        raise DataError(f"part={part!r} needs a folder or archive with train.txt and test.txt")
+        raise ParameterError.of("part", part, "needs a folder or archive with train.txt and test.txt")
     named = {name for name in options.columns.values() if isinstance(name, str)}
     skip_bad = options.on_bad_rows == "skip"
     return open_member(files, format, member, separator=separator, header=header, expected=named, skip_bad=skip_bad)

@@ -23,9 +23,9 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from csrr._base.text import describe_size
+from csrr._base.text import describe_size, list_names
 from csrr.data.catalog import DATASETS, data_dir, locate
-from csrr.data.errors import DataError, list_names, reword_errors
+from csrr.data.errors import DataError, reword_errors
 
 LIMIT_VARIABLE = "CSRR_MAX_BYTES"
 MEMORY_SHARE = 8

@@ -10,10 +10,11 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from csrr._base.arrays import BoolArray, Int64Array
+from csrr._base.text import show_argument
 from csrr.data.columns import Times, format_cuts, parse_time
-from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
+from csrr.data.errors import DataError, DataWarning, warn_caller
 from csrr.data.log import Log, as_log, mark_leading
-from csrr.parameters import ParameterError, check_seed, is_number, is_whole
+from csrr.parameters import ParameterError, check_number, check_seed, is_whole
 
 By = Literal["user", "log", "last", "time"]
 """The test events: a random share of each user's events, or of all; each user's last ones; or all from a time on."""
@@ -55,6 +56,7 @@ def split(
     time_quantile: float | None = None,
     held_out_users: None = None,
     given: float | None = None,
+    cold_items: float | None = None,
 ) -> tuple[Log, Log]: ...
 
 
@@ -70,6 +72,7 @@ def split(
     time_quantile: float | None = None,
     held_out_users: Any,
     given: float | None = None,
+    cold_items: None = None,
 ) -> HeldOut: ...
 
 
@@ -84,11 +87,13 @@ def split(
     time_quantile: float | None = None,
     held_out_users: Any = None,
     given: float | None = None,
+    cold_items: float | None = None,
 ) -> tuple[Log, Log] | HeldOut:
     """Split a log into (train, test), or a `HeldOut`; all parts share the log's row numbers.
 
-    Give one of `ratio`, `last`, `at`, `time_quantile` and `held_out_users`; the default is a `ratio` of 0.8. The result
-    depends on the events and the seed; on the order of the input rows only where it decides between equal times.
+    Give one of `ratio`, `last`, `at`, `time_quantile`, `held_out_users` and `cold_items`; the default is a `ratio` of
+    0.8. The result depends on the events and the seed; on the order of the input rows only where it decides between
+    equal times.
 
     Of a log with a target (`csrr.read(..., target="buy")`), only events of the target type are held out, and `ratio`,
     `last` and `time_quantile` count these. What else happened between a user and an item can be train, so that what is
@@ -121,6 +126,9 @@ def split(
     given
         The share of each held-out user's events in `given`, drawn at random (0.8 if nothing is said); with `last`,
         `given` has all but the latest.
+    cold_items
+        The share of the items to leave out of train with all their events, drawn at random: a test of what is known of
+        items without a history. Test has those of their events whose users have others.
 
     Returns
     -------
@@ -129,6 +137,8 @@ def split(
 
     Raises
     ------
+    ParameterError
+        For an argument that cannot be what it is.
     DataError
         If the arguments contradict each other or the log, such as a time for a log without times.
 
@@ -150,22 +160,26 @@ def split(
     """
     events = as_log(log)
     ways = {"ratio": ratio, "last": last, "at": at, "time_quantile": time_quantile, "held_out_users": held_out_users}
+    ways |= {"cold_items": cold_items}
     chosen = {name for name, value in ways.items() if value is not None}
     if len(chosen) > 1 and chosen != {"held_out_users", "last"}:
         raise DataError(f"split takes one of {', '.join(ways)}, not {' and '.join(sorted(chosen))} together")
     check_seed(seed)
     if not isinstance(by, str) or by not in _GO_WITH:
-        raise DataError(
-            f"by={show_value(by)}: choose 'user' (a random share of each user's events), 'log' (of all events), 'last'"
-            " (each user's last events) or 'time' (all from a time on)"
+        raise ParameterError.of(
+            *("by", by),
+            "must be 'user' (a random share of each user's events), 'log' (of all events), 'last' (each user's last"
+            " events) or 'time' (all from a time on)",
         )
     if chosen - _GO_WITH[by]:
-        raise ParameterError(
-            f"by={by!r} goes with {' or '.join(sorted(_GO_WITH[by]))}, not {', '.join(sorted(chosen))}"
+        raise ParameterError.of(
+            "by", by, f"goes with {' or '.join(sorted(_GO_WITH[by]))}, not {', '.join(sorted(chosen))}"
         )
     if given is not None and (held_out_users is None or last is not None):
-        raise ParameterError("given= goes with held_out_users, without last")
+        raise ParameterError.of("given", given, "goes with held_out_users, without last")
     rng = np.random.default_rng(seed)
+    if cold_items is not None:
+        return _note_cut(_hide_items(events, _check_fraction("cold_items", cold_items), rng), None)
     if held_out_users is not None:
         return _split_users(
             events, _draw_users(events, held_out_users, rng), last, 0.8 if given is None else given, rng
@@ -177,7 +191,8 @@ def split(
         many: int | float = 1 if last is None else last
         if ratio is not None:
             many = _check_fraction("ratio", ratio)
-        return _tell_cut(_hold_out_last(events, many, is_share=ratio is not None), "last")
+        how: Literal["last", "share"] = "last" if is_whole(many, 1) and many == 1 else "share"
+        return _note_cut(_hold_out_last(events, many, is_share=ratio is not None), how)
     if by == "time" or at is not None or time_quantile is not None:
         name, share = ("ratio", ratio) if time_quantile is None else ("time_quantile", time_quantile)
         quantile = _check_fraction(name, 0.8 if share is None else share)
@@ -189,25 +204,36 @@ def split(
         parts = _cut(events, lambda each: rng.permutation(len(each)) < _round_share(ratio, np.array([len(each)])))
     else:
         parts = _cut(events, lambda each: _draw_share_of_each_user(each, ratio, rng))
-    return _tell_cut(parts, None)
+    return _note_cut(parts, None)
 
 
 _GO_WITH = {
-    "user": {"ratio", "last", "at", "time_quantile", "held_out_users"},
+    "user": {"ratio", "last", "at", "time_quantile", "held_out_users", "cold_items"},
     "log": {"ratio"},
     "last": {"ratio", "last"},
     "time": {"ratio", "at", "time_quantile"},
 }
 
 
-def _tell_cut(parts: tuple[Log, Log], how: Literal["last", "time"] | None) -> tuple[Log, Log]:
-    """Return (train, test), train with how it was made."""
+def _note_cut(parts: tuple[Log, Log], how: Literal["last", "share", "time"] | None) -> tuple[Log, Log]:
+    """Return (train, test) with `cut` set: how train was made."""
     return replace(parts[0], cut=how), replace(parts[1], cut=None)
 
 
+def _hide_items(log: Log, share: float, rng: np.random.Generator) -> tuple[Log, Log]:
+    """Return (train, test): events of other items than a share of them, and those of the target type of these."""
+    there = np.flatnonzero(log.of_target().item_counts())
+    n_hidden = max(1, int(share * len(there) + 0.5))
+    if n_hidden >= len(there):
+        raise DataError(f"cold_items={share:g} leaves none of the {len(there):,} items in train; give a smaller share")
+    is_hidden = np.zeros(log.n_items, np.bool_)
+    is_hidden[rng.choice(there, n_hidden, replace=False)] = True
+    train, test = log.select(~is_hidden[log.item_rows]), log.of_target()
+    return train, test.select(is_hidden[test.item_rows] & (train.user_counts() > 0)[test.user_rows])
+
+
 def _check_fraction(name: str, value: float) -> float:
-    if not is_number(value) or not 0 < value < 1:
-        raise DataError(f"{name}={show_value(value)}: it must lie strictly between 0 and 1")
+    check_number(name, value, above=0, below=1)
     return float(value)
 
 
@@ -243,7 +269,7 @@ def _hold_out_last(log: Log, many: float, *, is_share: bool = False) -> tuple[Lo
     With `is_share`, `many` is the share of each user's events in train.
     """
     if not is_share and not is_whole(many, 1):
-        raise DataError(f"last={show_value(many)}: it must be a whole number of events, at least 1")
+        raise ParameterError.of("last", many, "must be a whole number of events, at least 1")
     order, counts = log.find_order(), np.bincount(log.user_rows[log.is_target], minlength=log.n_users)
     # The number of each user's test events, (n_users,).
     last = counts - _round_share(many, counts) if is_share else np.full(log.n_users, min(int(many), len(log)))
@@ -288,7 +314,7 @@ def _draw_share_of_each_user(log: Log, ratio: float, rng: np.random.Generator) -
 
 def cut_at(log: Log, cut: float) -> tuple[Log, Log]:
     """Return (train, test): what happened before a time, in seconds, and from then on."""
-    return _tell_cut(_split_at(log, cut), "time")
+    return _note_cut(_split_at(log, cut), "time")
 
 
 def _split_at(log: Log, cut: float) -> tuple[Log, Log]:
@@ -324,12 +350,12 @@ def _draw_users(log: Log, wanted: Any, rng: np.random.Generator) -> BoolArray:
     """Return which users, shape (n_users,), are held out."""
     active = np.flatnonzero(log.user_counts())
     if isinstance(wanted, bool | str) or (isinstance(wanted, np.ndarray) and wanted.ndim != 1):
-        raise DataError(f"held_out_users={wanted!r}: give a share, a number of users, or a list of ids")
+        raise ParameterError.of("held_out_users", wanted, "must be a share, a number of users, or a list of ids")
     if isinstance(wanted, float | np.floating):
         wanted = int(_round_share(_check_fraction("held_out_users", float(wanted)), np.array([len(active)]))[0])
     if isinstance(wanted, int | np.integer):
         if not 1 <= wanted < len(active):
-            raise DataError(f"held_out_users={wanted}: it must leave some of the {len(active)} users in train")
+            raise ParameterError.of("held_out_users", wanted, f"must leave some of the {len(active)} users in train")
         chosen = rng.choice(active, int(wanted), replace=False)
     else:
         chosen = log.users.rows(wanted)
@@ -352,7 +378,7 @@ def _split_users(log: Log, held_out: BoolArray, last: int | None, given: float, 
 MUCH_AT_ONCE = 0.5
 """Times of a log where so many users have this share of their events at one time look like times of loading."""
 LEAST_TELLING = 5
-"""Fewer users with three events or more do not tell."""
+"""With fewer users of three events or more, times are not judged."""
 
 
 def describe_loaded_times(log: Log) -> str | None:
@@ -372,5 +398,5 @@ def describe_loaded_times(log: Log) -> str | None:
     return (
         f"{share:.0%} of the users have most of their events at one time, as if it were when the rows were loaded: the"
         " times do not say what came first. Read a column with the times of the events, or leave times out"
-        " (time=False), with ordered=True where rows are in order"
+        f" ({show_argument('time', False)}), with {show_argument('ordered', True)} where rows are in order"
     )

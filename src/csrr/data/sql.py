@@ -1,23 +1,28 @@
-"""Databases -> a log: a query is fetched chunk by chunk, and only the columns that are used are kept."""
+"""Databases -> a log: a query or a table is fetched chunk by chunk, and only the columns that are used are kept."""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
+from importlib import import_module
 from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from csrr.data.columns import Column, name_column
-from csrr.data.errors import DataError, name_in_errors, name_table_row, quote_names, reword_errors, show_value
+from csrr._base.text import quote_names, show_argument, show_value
+from csrr.data.columns import Column, name_column, scale_to_seconds
+from csrr.data.errors import DataError, name_in_errors, name_table_row, reword_errors
 from csrr.data.formats import SQLITE_MAGIC
 from csrr.data.log import Log, read_log
 from csrr.data.sources import choose_limit
 from csrr.data.tables import ColumnKey, OnBadRows, ReadOptions, Table, check_names, choose_columns
+from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
     import sqlite3
@@ -57,8 +62,8 @@ def read_sql(
     query
         SQL, or an SQLAlchemy selectable. None: the connection is a cursor that has been executed.
     connection
-        A connection or a cursor of a DB-API or ADBC driver; an engine, a connection or a session of SQLAlchemy; an
-        URL such as "sqlite:///shop.db", which needs SQLAlchemy; or the path of an SQLite file.
+        A connection or a cursor of a DB-API or ADBC driver; an engine, a connection or a session of SQLAlchemy; a
+        URL such as "postgresql://me@host/shop" or "sqlite:///shop.db"; or the path of an SQLite file.
     parameters
         The values of the query's placeholders, as the driver wants them.
     user, item, rating, weight, event, time, title
@@ -110,7 +115,7 @@ def fetch_table(query: Any, source: Any, parameters: Any, options: ReadOptions) 
     """Return the table of a query's rows; only the columns with a role, given or recognized, are kept."""
     is_path = isinstance(source, str | os.PathLike) and "://" not in str(source)
     file = Path(source).name if is_path else None
-    with name_in_errors(file), _open(source) as opened, _execute(query, opened, parameters) as (names, chunks):
+    with name_in_errors(file), open_database(source) as opened, _execute(query, opened, parameters) as (names, chunks):
         check_names(names)
         used = [name for name in choose_columns(names, options.columns).values() if name is not None]
         kept: dict[str, list[pa.Array]] = {name: [] for name in used}
@@ -143,20 +148,175 @@ def _join_chunks(name: str, chunks: list[pa.Array]) -> pa.ChunkedArray:
         raise DataError(f"{name_column(name)} holds values of several types: {kinds}; CAST it in the query") from None
 
 
+LONGEST_NAME = 63
+"""The number of bytes of a name that PostgreSQL keeps; it cuts off the rest."""
+
+
+def split_table_name(table: str) -> tuple[str | None, str]:
+    """Return the schema, or None, and the name of a table that is called name or schema.name."""
+    parts = table.split(".") if isinstance(table, str) else []
+    for part in parts:
+        if not part or not part.isprintable() or len(part.encode(errors="replace")) > LONGEST_NAME:
+            parts = []
+    if len(parts) not in (1, 2):
+        raise ParameterError(
+            f"table={show_value(table)}: give the name of a table, or schema.name, each of 1 to {LONGEST_NAME} bytes"
+        )
+    return (parts[0] if len(parts) == 2 else None), parts[-1]
+
+
+def quote_name(name: str) -> str:
+    """Return a name in the quotes of SQL, in which it stands for nothing else."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_table(table: str) -> str:
+    """Return the name of a table, checked and quoted."""
+    return ".".join(quote_name(part) for part in split_table_name(table) if part is not None)
+
+
+def select_all(table: str) -> str:
+    """Return the query for all rows of a table, called name or schema.name."""
+    return f"SELECT * FROM {quote_table(table)}"
+
+
+def read_between(
+    address: Any, table: str, options: ReadOptions, after: float, until: float | None = None
+) -> Log | None:
+    """Return the events of a table later than `after`, and not later than `until`; None where there are none.
+
+    These are seconds since 1970; the database compares them with its column of times.
+    """
+    source = select_all(table)
+    with open_database(address) as connection:
+        mark = _PLACEHOLDERS.get(type(connection).__module__.partition(".")[0])
+        if mark is None:
+            raise DataError("new events are read from a table of PostgreSQL or SQLite; give the address of one")
+        names, _ = _fetch_rows(connection, f"{source} WHERE 1 = 0")
+        column = choose_columns(names, options.columns)["time"]
+        if column is None:
+            raise DataError(
+                f"new events are those with later times, and no column of the table {table} looks like times; its"
+                f" columns are {quote_names(names)}; name it with {show_argument('time', '...')}"
+            )
+        if (found := _find_time_term(connection, table, column)) is None:
+            return None
+        (term, convert), bounds = found, {">": after} | ({} if until is None else {"<=": until})
+        name = quote_name(column)
+        if mark == "%s":  # psycopg's own sign
+            name, source = name.replace("%", "%%"), source.replace("%", "%%")
+        terms = [term.format(column=name, sign=sign, mark=mark.format(n)) for n, sign in enumerate(bounds, 1)]
+        source, values = f"{source} WHERE {' AND '.join(terms)}", [convert(each) for each in bounds.values()]
+        if not _fetch_rows(connection, f"{source} LIMIT 1", values)[1]:
+            return None
+        return read_log(fetch_table(source, connection, values, options), options)
+
+
+_PLACEHOLDERS = {"adbc_driver_manager": "${}", "adbc_driver_postgresql": "${}", "psycopg": "%s", "sqlite3": "?"}
+"""What stands in a query for its n-th parameter, by the package of the driver."""
+_TIME_TERMS = {
+    "timestamp with time zone": "{column} {sign} to_timestamp({mark})",
+    "timestamp without time zone": "{column} {sign} to_timestamp({mark}) AT TIME ZONE 'UTC'",
+    "date": "{column} {sign} (to_timestamp({mark}) AT TIME ZONE 'UTC')::date",
+}
+"""How a column of PostgreSQL is compared with seconds since 1970."""
+_WHOLE = ("smallint", "integer", "bigint")
+
+
+def _find_time_term(connection: Any, table: str, column: str) -> tuple[str, Callable[[float], float]] | None:
+    """Return how a column is compared with a time, and what to make of that time's seconds; None without a row."""
+    name, source = quote_name(column), quote_table(table)
+    is_sqlite = type(connection).__module__.startswith("sqlite3")
+    type_of = f"typeof({name})" if is_sqlite else f"pg_typeof({name})::text"
+    _, rows = _fetch_rows(connection, f"SELECT {type_of} FROM {source} WHERE {name} IS NOT NULL LIMIT 1")
+    if not rows:
+        return None
+    kind = rows[0][0]
+    if kind in _TIME_TERMS:
+        return _TIME_TERMS[kind], float
+    if is_sqlite and kind == "text":
+        query = f"SELECT count(*) FROM {source} WHERE {name} IS NOT NULL AND strftime('%s', {name}) IS NULL"
+        if not _fetch_rows(connection, query)[1][0][0]:
+            return "CAST(strftime('%s', {column}) AS INTEGER) {sign} {mark}", math.floor
+    elif kind in (*_WHOLE, "real", "double precision", "numeric"):
+        latest = float(_fetch_rows(connection, f"SELECT CAST(max({name}) AS double precision) FROM {source}")[1][0][0])
+        seconds = float(scale_to_seconds(np.array([latest]))[0])
+        factor = next((each for each in (1.0, 1e3, 1e6, 1e9) if np.isclose(seconds * each, latest, rtol=1e-12)), None)
+        if factor is not None:
+            return "{column} {sign} {mark}", lambda time: round(time * factor) if kind in _WHOLE else time * factor
+    raise DataError(
+        f"the column {show_value(column)} of {table} holds {kind} values, which a database cannot compare with a time;"
+        " use a column of timestamps or of seconds, or CAST it in a view"
+    )
+
+
+def _fetch_rows(connection: Any, query: str, values: Sequence[float] = ()) -> tuple[list[str], list[Any]]:
+    """Return the names of the columns, and the rows, of a query with few rows."""
+    with reword_errors(Exception, "the database says"), closing(connection.cursor()) as cursor:
+        cursor.execute(query, *([values] if values else []))
+        return [each[0] for each in cursor.description], cursor.fetchall()
+
+
+def is_postgresql(address: object) -> bool:
+    """Return whether this is the address of a PostgreSQL server that names no driver."""
+    return isinstance(address, str) and address.startswith(("postgresql://", "postgres://"))
+
+
+def find_sqlite_file(address: object) -> Path | None:
+    """Return the path of an SQLite file: `address` itself, or of sqlite:///path; None for another address."""
+    text = os.fspath(address) if isinstance(address, str | os.PathLike) else ""
+    if isinstance(text, str) and text.startswith("sqlite:///") and not text[10:].startswith((":memory:", "file:")):
+        return Path(text[10:].partition("?")[0]).expanduser()
+    return None if not isinstance(text, str) or not text or "://" in text else Path(text).expanduser()
+
+
 @contextmanager
-def _open(source: Any) -> Iterator[Any]:
-    """Give the connection to an address or a file, and close it afterwards; give anything else unchanged."""
-    if not isinstance(source, str | os.PathLike):
-        yield source
-    elif "://" in str(source):
-        engine = _make_engine(str(source))
+def open_database(address: Any) -> Iterator[Any]:
+    """Give the connection to an address or a file, for reading, and close it afterwards; give others unchanged."""
+    if not isinstance(address, str | os.PathLike):
+        yield address
+    elif is_postgresql(address) and (connect := _find_postgresql_driver()) is not None:
+        with reword_errors(Exception, "the database cannot be reached"):
+            connection = connect(os.fspath(address))
+        with closing(connection):
+            yield connection
+    elif (path := find_sqlite_file(address)) is not None:
+        with closing(_open_sqlite(path)) as connection:
+            yield connection
+    else:
+        engine = _make_engine(str(address))
         try:
             yield engine
         finally:
             engine.dispose()
-    else:
-        with closing(_open_sqlite(Path(source).expanduser())) as connection:
-            yield connection
+
+
+def connect_for_writing(address: str) -> Any:
+    """Return a connection to PostgreSQL, or to an SQLite file, which is made if there is none; commits are durable."""
+    if is_postgresql(address):
+        try:
+            import psycopg
+        except ImportError:
+            raise DataError("to write to PostgreSQL needs psycopg: pip install 'csrr[postgres]'") from None
+        return psycopg.connect(address, connect_timeout=5)
+    if (path := find_sqlite_file(address)) is None:
+        raise DataError(
+            f"{show_value(address)}: give postgresql://me@host/shop or the path of an SQLite file, to be written to"
+        )
+    import sqlite3
+
+    connection = sqlite3.connect(path, check_same_thread=False, timeout=30)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def _find_postgresql_driver() -> Any:
+    """Return the `connect` of a driver of PostgreSQL, of ADBC if it is installed: rows are Arrow; None without one."""
+    for name in ("adbc_driver_postgresql.dbapi", "psycopg"):
+        with suppress(ImportError):
+            return import_module(name).connect
+    return None
 
 
 def _open_sqlite(path: Path) -> sqlite3.Connection:
@@ -178,7 +338,10 @@ def _make_engine(address: str) -> Any:
     try:
         import sqlalchemy
     except ImportError:
-        raise DataError("a database URL needs SQLAlchemy: pip install 'csrr[sql]'; or pass a connection") from None
+        extra = "postgres" if is_postgresql(address) else "sql"
+        raise DataError(
+            f"this database URL needs a driver: pip install 'csrr[{extra}]'; or pass a connection"
+        ) from None
     with reword_errors(Exception, "the database URL cannot be used"):  # also of a driver, or one not installed
         url = sqlalchemy.make_url(address)
         file = str(url.database or ":memory:") if url.get_backend_name() == "sqlite" else ":memory:"

@@ -11,10 +11,10 @@ import pyarrow as pa
 from scipy import sparse
 
 from csrr._base.arrays import BoolArray, Float64Array, Int32Array, Int64Array
-from csrr.data.errors import DataError, show_value
+from csrr.data.errors import DataError
 from csrr.data.ids import IdMap
 from csrr.data.log import Log, as_log, merge_repeats, number_pairs
-from csrr.parameters import check_number, check_seed, check_whole, is_number
+from csrr.parameters import ParameterError, check_number, check_seed, check_whole, is_number
 
 GENRES = ["jazz", "folk", "opera", "techno", "metal", "blues", "reggae", "salsa", "soul", "punk", "disco", "swing"]
 TASTE, SPECIFIC, NOISE, ORDER, REPEAT = range(5)
@@ -174,7 +174,7 @@ def _check(n_users: int, n_items: int, rank: int, events_per_user: float, specif
     if rank < 2 or n_items < BLOCK * rank:
         raise DataError(f"synthetic needs a rank of 2 or more and {BLOCK} items a genre")
     if not 1 <= events_per_user <= n_items / 2:
-        raise DataError(f"events_per_user={events_per_user}: it must lie between 1 and half of n_items")
+        raise ParameterError.of("events_per_user", events_per_user, "must lie between 1 and half of n_items")
     if min(specific, noise) < 0 or specific + noise > 0.5:
         raise DataError(f"specific={specific}, noise={noise}: they must be >= 0 and add up to at most 0.5")
 
@@ -388,8 +388,10 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
 
     Raises
     ------
+    ParameterError
+        If the kind is unknown, or the share is none.
     DataError
-        If the kind is unknown, or there is no room for so much noise.
+        If there is no room for so much noise.
 
     Examples
     --------
@@ -419,12 +421,12 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
 
 
 def check_noise(kind: Any, share: Any) -> None:
-    """Raise a DataError unless the kind of noise and the share are valid."""
+    """Raise ParameterError unless the kind of noise and the share are valid."""
     if not isinstance(kind, str) or kind not in NOISE_KINDS:
-        raise DataError(f"kind={show_value(kind)}: there is no such noise; choose from {', '.join(NOISE_KINDS)}")
-    if not is_number(share) or not 0 <= share < 1:
-        raise DataError(
-            f"share={show_value(share)}: it must be a number from 0 to less than 1, the planted share of all events"
+        raise ParameterError.of("kind", kind, f"must be one of {', '.join(NOISE_KINDS)}")
+    if not is_number(share, least=0, below=1):
+        raise ParameterError.of(
+            "share", share, "must be a number from 0 to less than 1, the planted share of all events"
         )
 
 

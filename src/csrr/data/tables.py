@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from csrr._base.arrays import BoolArray, Float64Array
+from csrr._base.text import quote_names, show_argument, show_value
 from csrr.data.columns import (
     MISSING,
-    SKIP_HINT,
     Column,
     Times,
     find_bad_ids,
     find_bad_numbers,
     find_bad_times,
+    hint_skip,
     is_number_type,
     pick_rows,
     read_ids,
@@ -31,7 +32,7 @@ from csrr.data.columns import (
     read_text_ids,
     read_times,
 )
-from csrr.data.errors import DataError, RowNamer, name_table_row, quote_names, show_value
+from csrr.data.errors import DataError, RowNamer, name_table_row
 from csrr.data.event_types import RowTypes, code_types, read_types, read_weights
 from csrr.parameters import ParameterError, check_number, check_texts
 
@@ -120,13 +121,8 @@ class LogColumns:
     notes: tuple[str, ...] = ()
     n_repeats: int = 0
 
-    def describe(self, min_rating: str = "min_rating={}", weight: str = "weight={}") -> str:
+    def describe(self) -> str:
         """Return one line: which column is used for what, which are not used, and how to change that.
-
-        Parameters
-        ----------
-        min_rating, weight
-            How these options are spelled, with {} in the place of the value.
 
         Returns
         -------
@@ -138,21 +134,20 @@ class LogColumns:
         if self.rating is not None and self.min_rating is not None:
             line += f"; ratings from {self.min_rating:g} on count"
         elif self.liked_from is not None:
-            liked = f"{self.liked_from:g}"
+            liked = show_argument("min_rating", int(liked) if (liked := self.liked_from).is_integer() else liked)
             line += (
-                f"; every rating counts as a choice, low ones too ({min_rating.format(liked)} keeps those of {liked}"
-                " and more)"
+                f"; every rating counts as a choice, low ones too ({liked} keeps those of {self.liked_from:g} and more)"
             )
         elif self.holds_counts:
             line += (
                 f"; its numbers, {format_range(self)}, look like counts, and are not used"
-                f" ({weight.format(show_value(self.rating))} uses them as weights)"
+                f" ({show_argument('weight', self.rating)} uses them as weights)"
             )
         if self.left_alone:
             line += f"; not used: {quote_names(self.left_alone)}"
         amounts = [name for name in self.left_alone if is_amount(name)]
         if amounts and self.weight is None:
-            line += f" ({weight.format(show_value(amounts[0]))} uses it as the weight)"
+            line += f" ({show_argument('weight', amounts[0])} uses it as the weight)"
         return line
 
     @property
@@ -171,12 +166,12 @@ def check_column(role: str, given: Any) -> None:
     if given is None or isinstance(given, str) or is_place or (given is False and role not in REQUIRED):
         return
     otherwise = " or None" if role in REQUIRED else ", False (for none) or None"
-    message = f"{role}={show_value(given)}: it must be the name of a column, its number (from 0){otherwise}"
+    problem = f"must be the name of a column, its number (from 0){otherwise}"
     if role == "weight" and isinstance(given, Mapping):
-        message += "; weights by type of event are weights={...}, with event= for the column that holds the types"
+        problem += "; weights by type of event are weights={...}, with event= for the column that holds the types"
     elif hasattr(given, "__len__") and not isinstance(given, bytes):
-        message += "; values belong into the table, as a column with a name"
-    raise ParameterError(message)
+        problem += "; values belong into the table, as a column with a name"
+    raise ParameterError.of(role, given, problem)
 
 
 def format_range(columns: LogColumns) -> str:
@@ -220,8 +215,8 @@ def choose_columns(names: Collection[str], given: Mapping[str, ColumnKey]) -> di
 
 def make_no_column_error(role: str, names: Collection[str]) -> DataError:
     """Return an error for a table without a column of a role that it must have."""
-    what = f"no column looks like the {role}; the columns are {quote_names(names)}; name it with {role}='...'"
-    return DataError(what, column=role)
+    name_it = f"name it with {show_argument(role, '...')}"
+    return DataError(f"no column looks like the {role}; the columns are {quote_names(names)}; {name_it}", column=role)
 
 
 def find_role(name: str) -> str | None:
@@ -247,11 +242,12 @@ def find_column(role: str, given: ColumnKey, names: tuple[str, ...], taken: Coll
     check_column(role, given)
     if isinstance(given, int | np.integer):
         if not 0 <= given < len(names):
-            raise DataError(f"{role}={given}: there are {len(names)} columns, numbered from 0", column=role)
+            what = f"{show_argument(role, given)}: there are {len(names)} columns, numbered from 0"
+            raise DataError(what, column=role)
         return names[given]
     if isinstance(given, str):
         if given not in names:
-            what = f"{role}={show_value(given)}: there is no such column; the columns are {quote_names(names)}"
+            what = f"{show_argument(role, given)}: there is no such column; the columns are {quote_names(names)}"
             raise DataError(what, column=role)
         return given
     free = [name for name in names if name not in taken]
@@ -261,7 +257,7 @@ def find_column(role: str, given: ColumnKey, names: tuple[str, ...], taken: Coll
     matches: list[str] = next(filter(None, tiers), [])
     if len(matches) > 1:
         raise DataError(
-            f"which column is the {role}: {quote_names(matches)}? Say so with {role}={show_value(matches[0])};"
+            f"which column is the {role}: {quote_names(matches)}? Say so with {show_argument(role, matches[0])};"
             f" the columns are {quote_names(names)}",
             column=role,
         )
@@ -351,6 +347,8 @@ def open_table(data: Any) -> Table:
     """Return a table in memory, of any kind that `is_table` accepts."""
     if type(data).__name__ == "LazyFrame":
         raise DataError("a LazyFrame holds no data yet; pass frame.collect()")
+    if hasattr(data, "to_delayed"):
+        raise DataError("a Dask DataFrame is for CSRR().fit; for anything else pass frame.compute()")
     if not is_table(data):
         raise DataError(
             f"cannot use a {type(data).__name__} as data; accepted are a Log, a pandas, polars or pyarrow table,"
@@ -434,9 +432,9 @@ class ReadOptions:
                 check_number(name, bound)
                 setattr(self, name, float(bound))
         if not isinstance(self.on_bad_rows, str) or self.on_bad_rows not in get_args(OnBadRows):
-            raise DataError(f"on_bad_rows={show_value(self.on_bad_rows)} is not known; choose 'error' or 'skip'")
+            raise ParameterError.of("on_bad_rows", self.on_bad_rows, "must be 'error' or 'skip'")
         if not isinstance(self.ordered, bool | np.bool_):
-            raise ParameterError(f"ordered={show_value(self.ordered)}: it must be True or False")
+            raise ParameterError.of("ordered", self.ordered, "must be True or False")
         if isinstance(self.missing, str):
             self.missing = (self.missing,)
         check_texts("missing", self.missing, "strings, such as ['-', 'NULL']")
@@ -446,7 +444,9 @@ class ReadOptions:
             return
         for name in ("weights", "target"):
             if (value := getattr(self, name)) is not None:
-                raise ParameterError(f"{name}={show_value(value)} needs the column of event types: event='...'")
+                raise ParameterError.of(
+                    name, value, f"needs the column of event types: {show_argument('event', '...')}"
+                )
 
     @property
     def given(self) -> list[str]:
@@ -483,15 +483,17 @@ def read_events(table: Table, options: ReadOptions = DEFAULTS) -> Events:
     """Return the events of a table: those with a rating of at least `min_rating`, and a weight above 0."""
     names, notes = tuple(table.columns), list(table.notes)
     if options.missing is not None and not table.is_text:
-        raise ParameterError("missing= is for text files; elsewhere a missing id is null, and strings stay as they are")
+        what = "is for text files; elsewhere a missing id is null, and strings stay as they are"
+        raise ParameterError.of("missing", options.missing, what)
     missing = MISSING if options.missing is None else options.missing
     given = {role: column for role, column in options.columns.items() if column is not None}
     chosen = choose_columns(names, {**table.roles, **given})
     used = {role: name for role, name in chosen.items() if name is not None}
     if options.ordered and "time" in used:
-        raise ParameterError(
-            f"ordered=True is for data without times, and the column {show_value(used['time'])} holds times, which give"
-            " the order; leave out ordered=True, or pass time=False to go by the rows"
+        raise ParameterError.of(
+            *("ordered", True),
+            f"is for data without times, and the column {show_value(used['time'])} holds times, which give the order;"
+            f" leave it out, or pass {show_argument('time', False)} to go by the rows",
         )
     opened: dict[str, Column] = {}
     if options.on_bad_rows == "skip":
@@ -570,7 +572,8 @@ def _drop_bad_rows(
     kept = np.flatnonzero(~bad)
     if not kept.size:
         raise DataError(
-            f"no rows are left: all {n_rows:,} are bad; on_bad_rows='error' says what is wrong with the first"
+            f"no rows are left: all {n_rows:,} are bad; {show_argument('on_bad_rows', 'error')} says what is wrong with"
+            " the first"
         )
     note(f"skipped {n_rows - kept.size:,} of {n_rows:,} rows that are bad; the first is {where(int(np.argmax(bad)))}")
     good = pa.array(~bad)
@@ -622,7 +625,7 @@ def read_titles(column: Column) -> pa.Array:
     try:
         titles = column.array.cast(pa.large_string())
     except pa.ArrowException:
-        raise column.make_type_error(", not titles; pass title=False") from None
+        raise column.make_type_error(f", not titles; pass {show_argument('title', False)}") from None
     return pc.if_else(pc.equal(titles, ""), None, titles)
 
 
@@ -632,7 +635,7 @@ def _check_weights(weights: Float64Array | None, name: str | None, where: RowNam
     with np.errstate(over="ignore"):
         bad = np.flatnonzero((weights < 0) | ~np.isfinite(weights.astype(np.float32)))
     if bad.size:
-        what = f"the weight {weights[bad[0]]:g} is not a finite number >= 0; correct it, {SKIP_HINT}"
+        what = f"the weight {weights[bad[0]]:g} is not a finite number >= 0; correct it, {hint_skip()}"
         raise Column(name, pa.nulls(0), where).make_error(int(bad[0]), what)
 
 
@@ -644,7 +647,7 @@ def _find_positive(
         if values is None and getattr(options, f"min_{role}") is not None:
             raise DataError(
                 f"min_{role} needs a {role} column, and none was recognized;"
-                f" the columns are {quote_names(names)}; name it with {role}='...'",
+                f" the columns are {quote_names(names)}; name it with {show_argument(role, '...')}",
                 column=role,
             )
     kept: BoolArray | None = None

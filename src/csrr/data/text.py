@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from csrr._base.arrays import BoolArray
-from csrr._base.text import describe_size
-from csrr.data.columns import SKIP_HINT
-from csrr.data.errors import DataError, quote_error, quote_names, show_value
+from csrr._base.text import describe_size, quote_error, quote_names, show_argument, show_value
+from csrr.data.columns import hint_skip
+from csrr.data.errors import DataError
 from csrr.data.sources import LONGEST_LINE, MOST_COLUMNS, choose_limit
 from csrr.data.tables import Table, find_role, hold_columns
 from csrr.parameters import is_float
@@ -168,7 +168,8 @@ def parse_text(
     `names` or, with `header=False`, "0", "1", ... With `skip_bad`, rows with another number of fields are left out.
     """
     if separator and any(mark in '\n\r"\x00' or "\ud800" <= mark <= "\udfff" for mark in separator):
-        raise DataError(f"separator={separator!r} cannot separate fields; use a comma, a tab or the like")
+        given = show_argument("separator", separator)
+        raise DataError(f"{given} cannot separate fields; use a comma, a tab or the like")
     text = to_utf8(content)
     sample = _take_sample(text)
     separator = separator or _sniff(sample)
@@ -176,7 +177,7 @@ def parse_text(
     if len(first) > MOST_COLUMNS:
         raise DataError(
             f"the first line has {len(first):,} fields, more than {MOST_COLUMNS:,} columns;"
-            " is the separator right? Pass separator='...'"
+            f" is the separator right? Pass {show_argument('separator', '...')}"
         )
     if header is None:
         header = _is_header(first, names, expected)
@@ -224,7 +225,7 @@ def parse_text(
 
 
 def _may_hold_rows(columns: Mapping[str, pa.ChunkedArray], separator: str) -> bool:
-    """Return whether a field has line ends, and as many separators as a row: it may have taken in others."""
+    """Return whether a field has line ends, and as many separators as a row: after an open quote it may hold rows."""
     return any(
         pc.any(
             pc.and_(
@@ -275,8 +276,9 @@ def _sniff(sample: Sequence[str]) -> str:
     some = even or [each for each, fields in counts.items() if fields[0] > 1]
     if not some:
         raise DataError(
-            f"found no separator in the first line ({show_value(sample[0])}); pass separator='...', or remove the line"
-            " where it is a comment; a user and their items on each line are format='user-lists'"
+            f"found no separator in the first line ({show_value(sample[0])}); pass {show_argument('separator', '...')},"
+            " or remove the line where it is a comment; a user and their items on each line are"
+            f" {show_argument('format', 'user-lists')}"
         )
     return some[0]
 
@@ -290,7 +292,8 @@ def _is_header(first: Sequence[str], names: Sequence[str] | None, expected: Coll
     if any(is_float(field) for field in fields):
         raise DataError(
             f"the first line looks like data, not like column names: {quote_names(fields)};"
-            " pass header=False, and columns by position, such as user=0, item=1, rating=2"
+            f" pass {show_argument('header', False)}, and columns by position, such as"
+            f" {', '.join(show_argument(role, place) for place, role in enumerate(('user', 'item', 'rating')))}"
         )
     return True
 
@@ -345,5 +348,5 @@ def _check_rows(text: bytes, separator: str, n_columns: int | None = None) -> No
         if n_columns not in (None, len(row.fields)):
             raise DataError(
                 f"{row.name()} {'has' if row.begin == row.end else 'have'} {len(row.fields)} fields where"
-                f" {n_columns} are expected; correct it, {SKIP_HINT}"
+                f" {n_columns} are expected; correct it, {hint_skip()}"
             )

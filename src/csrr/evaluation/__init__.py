@@ -1,1 +1,1 @@
-"""Experiments: how well a model does, and how that is found out."""
+"""Evaluation of models: metrics, comparisons, and searches for parameters."""

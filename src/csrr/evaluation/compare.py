@@ -182,7 +182,9 @@ def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", base
     if len(evaluations) < 2:
         raise ParameterError("compare needs at least two evaluations: pass a dict of a name and an evaluation each")
     if baseline is not None and baseline not in evaluations:
-        raise ParameterError(f"baseline={baseline!r}: there is no such evaluation; there are {', '.join(evaluations)}")
+        raise ParameterError.of(
+            "baseline", baseline, f"there is no such evaluation; there are {', '.join(evaluations)}"
+        )
     values = _align_values(evaluations, metric)
     pairs = (
         [(name, baseline) for name in values if name != baseline]
@@ -207,7 +209,7 @@ def _align_values(evaluations: Mapping[str, Evaluation], metric: str) -> dict[st
     for name, each in evaluations.items():
         if metric not in each.per_user:
             known = ", ".join(each.per_user)
-            raise ParameterError(f"metric={metric!r}: {name} has no such value per user; it has {known}")
+            raise ParameterError.of("metric", metric, f"{name} has no such value per user; it has {known}")
         place = {user: i for i, user in enumerate(each.users.tolist())}
         _check_users(first_name, first, name, each)
         values[name] = each.per_user[metric][[place[user] for user in first.users.tolist()]]

@@ -18,6 +18,7 @@ from csrr.models.csrr import CSRR
 from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.metrics import CellCounts
+from csrr.ranking.topk import Cells
 from csrr.results.table import ResultTable, TabularResult
 
 RATIOS = (1.0, 2.0, 5.0)
@@ -272,7 +273,7 @@ def cost_curve(
 
 def _check_ratios(ratios: Any) -> list[float]:
     if not isinstance(ratios, Sequence | np.ndarray):
-        raise ParameterError(f"ratios={ratios!r} must be a list of cost ratios")
+        raise ParameterError.of("ratios", ratios, "must be a list of cost ratios")
     for each in ratios:
         check_number("ratios", each, least=LEAST_COST, most=MOST_COST)
     if not len(ratios):
@@ -293,17 +294,18 @@ class _TestedFit:
         rows, n_items = np.arange(choose.n_users), choose.n_items
         # Of all positives that will ever be shown, these two parts show so many; their numbers are all that is used.
         share = (len(train) + len(choose)) / (len(train) + len(choose) + len(check))
-        cells = model.score_rows, rows, n_items
+        cells = Cells(model.score_rows, rows, n_items, choose.to_csr(), model.seen_of_target)
         known = train.of_target().to_csr() + choose.to_csr()
-        chosen = Calibration.of(*cells, choose.to_csr(), model.seen_of_target)
+        chosen = Calibration.of(cells)
         left = chosen.assuming(share).remaining()
         threshold = left.threshold(miss, false_alarm)
         worth = chosen.worth(miss, false_alarm)
         on_first = miss * chosen.n_positives[~worth].sum()
         on_first += false_alarm * (chosen.n_cells - chosen.n_positives)[worth].sum()
         # The best in hindsight is one of the steps that the same counts of the other data have.
-        hindsight = Calibration.of(*cells, check.to_csr(), known)
-        other = CellCounts.of(*cells, check.to_csr(), known, [threshold, hindsight.threshold(miss, false_alarm)])
+        cells = cells._replace(relevant=check.to_csr(), seen=known)
+        hindsight = Calibration.of(cells)
+        other = CellCounts.of(cells, [threshold, hindsight.threshold(miss, false_alarm)])
         costs = miss * other.missed[:, 0] + false_alarm * other.false_alarms[:, 0]
         best = miss * other.missed[:, 1].sum() + false_alarm * other.false_alarms[:, 1].sum()
         n_users = len(rows)

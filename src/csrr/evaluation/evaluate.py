@@ -26,9 +26,9 @@ from csrr.models.recommend import (
     IdLookup,
     Unknown,
     find_categories,
-    find_known,
     find_user_rows,
     list_ids,
+    mark_known,
     read_asked,
     read_rules,
     score_lists,
@@ -378,6 +378,7 @@ def evaluate(
     rules: RuleOptions | None = None,
     by: str | None = None,
     items: Any = None,
+    candidates: Any = None,
     unknown: Unknown = "raise",
 ) -> Evaluation:
     """Evaluate how well a model, fitted on `train`, ranks the events of `test` among all items not in `train`.
@@ -417,6 +418,9 @@ def evaluate(
         A column of the item table; `by_category` of the result has shares and recall of its categories.
     items
         An item table, or anything that `csrr.read_items` takes, in place of the model's.
+    candidates
+        The ids of the items to rank, and to be found; None for all. Items that were hidden whole
+        (`csrr.split(log, cold_items=0.1)`) are so ranked among themselves.
     unknown
         What to do with users and items of `test`, and with `users`, that the model does not know: "raise" an error, or
         "ignore": they are left out, with an `UnknownIdWarning` that counts them.
@@ -449,6 +453,11 @@ def evaluate(
     train = as_log(train)
     clicks, seen = (_align(each, model, "train", IdLookup("raise")) for each in (train, train.of_target()))
     relevant = _drop_seen(_align(as_log(test).of_target(), model, "test", reader), seen)
+    allowed = None
+    if candidates is not None:
+        allowed = np.zeros(len(model.items_), np.bool_)
+        allowed[reader.find_known(model.items_, list_ids(candidates), "item", "candidates")] = True
+        relevant = _keep_columns(relevant, allowed)
     if users is None or not reader.ignores:
         asked = np.unique(find_user_rows(model, users))
     else:
@@ -462,7 +471,7 @@ def evaluate(
     counts = CellCounts.empty(rows, relevant, seen, thresholds, auc="order" in sources)
     users, n_train = model.users_.ids[rows], np.diff(model.seen_.indptr)[rows].astype(np.int64)
     with nullcontext() if threads is None else use_threads(threads):
-        plain, ruled = _rank_and_count(model, rows, max(at), seen, counts, asked_rules)
+        plain, ruled = _rank_and_count(model, rows, max(at), seen, counts, asked_rules, allowed)
         before = EvaluatedLists(plain, mark_hits(plain, relevant, rows), counts, clicks, positive_cost, categories)
         lists, without = before, None
         if ruled is not None:
@@ -481,13 +490,21 @@ def evaluate(
 
 
 def _rank_and_count(
-    model: Recommender, rows: Rows, k: int, seen: Any, counts: CellCounts, rules: Rules | None
+    model: Recommender,
+    rows: Rows,
+    k: int,
+    seen: Any,
+    counts: CellCounts,
+    rules: Rules | None,
+    allowed: BoolArray | None,
 ) -> tuple[Int32Array, Int32Array | None]:
     """Return the items of the users' lists, shape (len(rows), k), the same by rules, and count cells, in one pass."""
     items = np.empty((len(rows), k), np.int32)
     ruled = None if rules is None else np.empty_like(items)
-    is_cold, popular = ~find_known(model, np.diff(model.seen_.indptr)[rows], rows), score_popular(model)
+    is_cold, popular = ~mark_known(model, np.diff(model.seen_.indptr)[rows], rows), score_popular(model)
     for part, scores in score_blocks(partial(score_lists, model), rows, len(model.items_), seen=seen):
+        if allowed is not None:
+            scores[:, ~allowed] = -np.inf
         items[part], _ = block_top_k(scores, k, model.item_order)
         counts.add(part, scores)
         if rules is not None and ruled is not None:
@@ -519,6 +536,13 @@ def _measure(
     return Evaluation(at, users, per_user, means, 0, linears, lists.hits, lists.counts.positives, n_train)
 
 
+def _keep_columns(matrix: Any, kept: BoolArray) -> Any:
+    """Return the cells of a csr matrix in some of its columns."""
+    some = kept[matrix.indices]
+    starts = np.concatenate(([0], np.cumsum(some)))[matrix.indptr]
+    return sparse.csr_array((matrix.data[some], matrix.indices[some], starts), shape=matrix.shape)
+
+
 def _check_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
     several = tuple(at) if isinstance(at, Iterable) else (at,)
     for k in several:
@@ -535,7 +559,7 @@ def _check_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
     several = () if isinstance(metrics, str) else tuple(dict.fromkeys(metrics))
     known = list_metrics()
     if not several or not set(several) <= set(known):
-        raise ParameterError(f"metrics={metrics!r}: choose from {', '.join(known)}; `at` says at which k")
+        raise ParameterError.of("metrics", metrics, f"choose from {', '.join(known)}; `at` says at which k")
     return several
 
 
@@ -543,7 +567,7 @@ def _check_costs(threshold: float, positive_cost: float) -> None:
     if np.isnan(threshold):
         raise ParameterError("threshold=nan: it must be a number; scores above it count as recommended")
     if not 0 <= positive_cost <= 1:
-        raise ParameterError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
+        raise ParameterError.of("positive_cost", positive_cost, "it must lie between 0 and 1")
 
 
 def _align(log: Log, model: Recommender, part: str, reader: IdLookup) -> Any:

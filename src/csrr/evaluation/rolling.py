@@ -1,4 +1,4 @@
-"""How a model ages: fitted until one time after another, and judged on all later windows."""
+"""The aging of a model: fits until several times, each evaluated in all later windows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from csrr._base.arrays import Float64Array, Int64Array
-from csrr._base.text import format_duration, format_number_of
+from csrr._base.text import format_duration, format_number_of, show_argument
 from csrr.data.columns import format_cuts, parse_time
-from csrr.data.errors import DataError, DataWarning, show_value, warn_caller
+from csrr.data.errors import DataError, DataWarning, warn_caller
 from csrr.data.log import Log, as_log
 from csrr.data.split import cut_at, describe_loaded_times, get_target_times
 from csrr.evaluation.evaluate import evaluate
-from csrr.evaluation.spaces import find_model
 from csrr.evaluation.statistics import compute_mean_interval
+from csrr.evaluation.study import find_model
 from csrr.evaluation.tuning import copy_model
 from csrr.models.base import Recommender
 from csrr.parameters import ParameterError, read_days
@@ -35,7 +35,7 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class WindowScore:
-    """How well a fit does in a window of time.
+    """The metric of a fit in a window of time.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class WindowScore:
 
 @dataclass(frozen=True)
 class AgeEffect:
-    """What a fit of some age loses to a new one, for the same users in the same windows.
+    """The loss of a fit of some age against a new one, for the same users in the same windows.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class AgeEffect:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rolling(TabularResult):
-    """How a model ages, by windows in time.
+    """The aging of a model, by windows in time.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Rolling(TabularResult):
 
     @property
     def recommendation(self) -> str:
-        """How often to fit again, as a sentence."""
+        """A sentence on how often to fit again."""
         if not self.ages:
             return "there is no older fit to compare with: take shorter windows, or an earlier first cut"
         late = [each for each in self.ages if each.change < -TOLERANCE * each.fresh and each.high < 0]
@@ -296,11 +296,11 @@ def evaluate_rolling(
         name, k = split_metric(metric, HIT_METRICS)
     else:
         name, k = metric, 1
-    cuts = _find_cuts(events, every, first)
+    cuts = _place_cuts(events, every, first)
     if (doubt := describe_loaded_times(events)) is not None:
         warn_caller(doubt, DataWarning)
     if k > events.n_items:
-        raise ParameterError(f"metric={metric!r}: the log has only {events.n_items:,} items")
+        raise ParameterError.of("metric", metric, f"the log has only {events.n_items:,} items")
     values: dict[tuple[int, int], tuple[Int64Array, Float64Array]] = {}
     for fitted in range(len(cuts) - 1):
         if callback is not None:
@@ -319,7 +319,7 @@ def evaluate_rolling(
     return Rolling(type(own).__name__, metric, days, scores, list(_compare_ages(values, len(cuts) - 1, days)))
 
 
-def _find_cuts(log: Log, every: Any, first: Any) -> Float64Array:
+def _place_cuts(log: Log, every: Any, first: Any) -> Float64Array:
     """Return the starts of the windows, and the end of the last, shape (n_windows + 1,)."""
     if log.times is None or not len(log):
         raise DataError("the log has no times, so nothing can be said of how a model ages; read it with a time column")
@@ -330,14 +330,16 @@ def _find_cuts(log: Log, every: Any, first: Any) -> Float64Array:
     if first is None and np.ptp(log.times) == 0:
         raise DataError("all events have the same time, so nothing can be said of how a model ages")
     if not times.min() < start or left <= 0:
-        given, low, high = format_cuts(np.array([start, times.min(), times.max()]))
-        raise DataError(f"first={given}: it must lie within the times of the log, after {low} and up to {high}")
+        low, high = format_cuts(np.array([times.min(), times.max()]))
+        given = show_argument("first", first)
+        raise DataError(f"{given} must lie within the times of the log, after {low} and up to {high}")
     length = left / WINDOWS if every is None else read_days("every", every) * _DAY
     n = WINDOWS if every is None else int(left / length + 1e-9)
     if not 1 <= n <= MOST_WINDOWS:
-        raise ParameterError(
-            f"every={show_value(every)}: there are {left / _DAY:.3g} days after the first cut, which must be 1 to"
-            f" {MOST_WINDOWS} windows, of {left / _DAY / MOST_WINDOWS:.3g} days or more each"
+        raise ParameterError.of(
+            *("every", every),
+            f"must make 1 to {MOST_WINDOWS} windows of the {left / _DAY:.3g} days after the first cut, of"
+            f" {left / _DAY / MOST_WINDOWS:.3g} days or more each",
         )
     cuts: Float64Array = start + length * np.arange(n + 1, dtype=np.float64)
     return cuts

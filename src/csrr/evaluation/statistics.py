@@ -21,7 +21,7 @@ def compute_mean_interval(values: npt.ArrayLike, level: float = 0.95, *, overlap
     from scipy.special import stdtrit
 
     if not 0 < level < 1:
-        raise ParameterError(f"level={level!r} must lie strictly between 0 and 1, such as 0.95")
+        raise ParameterError.of("level", level, "must lie strictly between 0 and 1, such as 0.95")
     known = np.asarray(values, np.float64)
     known = known[~np.isnan(known)]
     if len(known) < 2:
@@ -44,7 +44,7 @@ def compute_error(values: Float64Array, overlap: float = 0.0) -> float:
 def compute_f1_interval(precision: npt.ArrayLike, recall: npt.ArrayLike, level: float = 0.95) -> Interval:
     """Return the interval (low, high) of the harmonic mean of mean `precision` and mean `recall`, shapes (n,).
 
-    By the delta method: the t interval of what each user moves it by, to first order.
+    By the delta method: the t interval of the change that each user makes, to first order.
     """
     return compute_mean_interval(linearize_f1(precision, recall), level)
 

@@ -1,4 +1,4 @@
-"""A model, a space and a budget -> the parameters with the best validation score, and all that was tried."""
+"""The search for the parameters with the best validation score, and the record of its trials."""
 
 from __future__ import annotations
 
@@ -21,8 +21,18 @@ from csrr.data.errors import DataError
 from csrr.data.log import Log, as_log
 from csrr.data.split import By, split
 from csrr.evaluation.evaluate import evaluate
-from csrr.evaluation.spaces import Space, encode_space, find_model, resolve_space
-from csrr.evaluation.study import Params, State, Study, Trial, make_grid, open_study
+from csrr.evaluation.study import (
+    Params,
+    Space,
+    State,
+    Study,
+    Trial,
+    encode_space,
+    find_model,
+    make_grid,
+    open_study,
+    resolve_space,
+)
 from csrr.models.base import Recommender
 from csrr.models.bprmf import BPRMF, Epoch
 from csrr.models.popularity import PopRank
@@ -209,7 +219,7 @@ Report = Callable[[int, float], object]
 
 @dataclass(frozen=True)
 class Validation:
-    """How models are compared: by a metric, like "ndcg@10", as the mean over splits of its mean over users.
+    """The comparison of models by a metric, like "ndcg@10": the mean over splits of its mean over users.
 
     A split is a log to fit to and a log of held-out events, in the same row numbers.
     """
@@ -286,16 +296,18 @@ def make_validation(
     check_whole("seed", seed, least=0)
     _, k = split_metric(metric, [*HIT_METRICS, "f1_of_means"])
     if k > log.n_items:
-        raise ParameterError(f"metric={metric!r}: {k} does not lie between 1 and the number of items, {log.n_items:,}")
+        raise ParameterError.of(
+            "metric", metric, f"{k} does not lie between 1 and the number of items, {log.n_items:,}"
+        )
     if valid is not None:
         if folds != 1:
-            raise ParameterError(f"folds={folds!r} does not go with valid: that is one fold")
+            raise ParameterError.of("folds", folds, "does not go with valid: that is one fold")
         unseen = find_unseen_events(as_log(valid), PopRank().fit(log))
         if not len(unseen):
             raise DataError("valid has no event with a user and an item of train that is not in train")
         return Validation([(log, unseen)], metric, threads)
     if folds != 1 and by in ("last", "time"):
-        raise ParameterError(f"folds={folds!r} does not go with by={by!r}: there is one such split; leave out folds")
+        raise ParameterError.of("folds", folds, f"does not go with by={by!r}: there is one such split; leave out folds")
     splits = [split(log, ratio=ratio, seed=seed + number, by=by) for number in range(folds)]
     if not len(splits[0][1]):
         given = "one event a user" if ratio is None else f"ratio={ratio!r}"
@@ -354,7 +366,8 @@ def tune(
         How events are held out of `train`: as in `csrr.split`. None: as `train` was split off itself, "last" or "time"
         after such a split, else "user".
     ratio
-        The share for fitting; the rest is for validation. None: 0.9, or with "last" all but each user's last event.
+        The share for fitting; the rest is for validation. None: 0.9, or with "last" all but each user's last event,
+        unless several of each user's were split off `train`.
     folds
         The number of random validation splits, with seeds `seed`, `seed` + 1, ...
     seed
@@ -400,7 +413,9 @@ def tune(
         check_number("minutes", minutes, above=0)
     log = as_log(train)
     if by is None:
-        by = (log.cut if log.is_ordered else None) or "user"
+        cut = log.cut if log.is_ordered else None
+        by = "last" if cut == "share" else cut or "user"
+        ratio = 0.9 if ratio is None and cut == "share" else ratio
     if ratio is None and by != "last":
         ratio = 0.9
     how: dict[str, Any] = {"by": by, "ratio": ratio, "folds": folds, "seed": seed}
@@ -480,7 +495,7 @@ class _Search:
         return self.minutes is not None and time.perf_counter() - self.began >= 60 * self.minutes
 
     def _try_own(self, study: Study) -> None:
-        """Try the model as it is, which no pruning may end."""
+        """Try the model with its own parameters; this trial is never pruned."""
         params = {name: _to_plain(value) for name, value in self.own.get_params().items() if name in self.space}
         state, value, seconds, reason = _run(lambda: self.validation.measure(self.own, lambda *_: None))
         study.keep_first(Trial(0, state, value, params, seconds, reason))

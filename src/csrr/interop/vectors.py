@@ -73,12 +73,14 @@ def make_score_vectors(
     """
     model.check_fitted()
     if part not in ("all", "factors"):
-        raise ParameterError(f'part={part!r} must be "all" or "factors"')
+        raise ParameterError.of("part", part, 'must be "all" or "factors"')
     if dims is not None:
         check_whole("dims", dims, least=1)
     factors_only = is_factored(model)
     if part == "factors" and not model.has_factors:
-        raise ParameterError(f'part="factors": a {type(model).__name__} has no factors; use part="all"')
+        raise ParameterError.of(
+            "part", "factors", f'needs factors, and a {type(model).__name__} has none; use part="all"'
+        )
     if (part == "factors" or factors_only) and model.item_factors_.shape[1] == 0:
         name = type(model).__name__
         raise ParameterError(
@@ -166,10 +168,10 @@ class FaissIndex(VectorIndex):
         try:
             self.index: Any = faiss.index_factory(items.shape[1], self.kind, faiss.METRIC_INNER_PRODUCT)
         except RuntimeError:
-            raise ParameterError(
-                f"index={kind!r}: faiss makes no index of that for {items.shape[1]} dimensions; give what its"
-                " index_factory takes, such as Flat, HNSW32 or IVF256,Flat"
-            ) from None
+            what = (
+                f"is no index that faiss makes for {items.shape[1]} dimensions; give what its index_factory takes, such"
+            )
+            raise ParameterError.of("index", kind, f"{what} as Flat, HNSW32 or IVF256,Flat") from None
         self._ask_more("efConstruction", EF_BUILD)
         if not self.index.is_trained:
             self.index.train(items)
@@ -201,7 +203,7 @@ class HnswlibIndex(VectorIndex):
         """Build the index."""
         hnswlib = _import("hnswlib", "hnswlib")
         if kind is not None:
-            raise ParameterError(f"index={kind!r} goes with faiss; hnswlib has one kind")
+            raise ParameterError.of("index", kind, "goes with faiss; hnswlib has one kind")
         self.kind = f"HNSW{LINKS}"
         self.index: Any = hnswlib.Index("ip", items.shape[1])
         self.index.init_index(len(items), ef_construction=EF_BUILD, M=LINKS, random_seed=0)
@@ -395,9 +397,9 @@ def export(
     """
     model.check_fitted()
     if to not in (*INDEXES, "parquet"):
-        raise ParameterError(f"to={to!r} must be faiss, hnswlib or parquet")
+        raise ParameterError.of("to", to, "must be faiss, hnswlib or parquet")
     if index is not None and to == "parquet":
-        raise ParameterError(f'index={index!r} goes with to="faiss"')
+        raise ParameterError.of("index", index, 'goes with to="faiss"')
     check_whole("k", k, least=1)
     check_whole("sample", sample, least=1)
     check_number("recall", recall, above=0, most=1)

@@ -13,12 +13,14 @@ from csrr._base.text import format_html_words
 from csrr._base.threads import TimeUpError, cut_off, seconds_left
 from csrr.data.log import Log
 from csrr.model_parameters import HoldOut
-from csrr.models.build_problem import build_problem, find_genuine_events
+from csrr.models.build_problem import build_problem, estimate_genuine_events
 from csrr.models.held_out import LEAST_USERS, LIST_LENGTH, hold_out, resolve_way
-from csrr.models.order import IGNORE, OrderSettings, knows_order, list_sequences
-from csrr.models.order_search import FIRST_DECAY, NEXT_RULE, ORDER_COLUMNS, OrderSearch, Point, cut_last
-from csrr.models.search import TRIAL_COLUMNS, Search, SearchSpace, compute_error
+from csrr.models.order import IGNORE, FadedScores, OrderFacts, OrderSettings, knows_order, list_sequences
+from csrr.models.order_search import FIRST_DECAY, NEXT_RULE, ORDER_COLUMNS, OrderSearch, Point, cut_ahead
+from csrr.models.schema import FLOATS, WHOLE, Arrays, Values
+from csrr.models.search import COST_COLUMN, TRIAL_COLUMNS, Search, SearchSpace, compute_error
 from csrr.models.settings import RULE, Settings
+from csrr.models.store import ModelState
 from csrr.results.table import ResultTable, format_text_table
 
 if TYPE_CHECKING:
@@ -32,15 +34,23 @@ HASTY_RANK = 64
 """The largest rank where the time limit leaves no time for a search: a small rank can still be fitted well."""
 
 
+_OPTIONAL = (COST_COLUMN, *ORDER_COLUMNS)
+CHOSEN_PARTS = tuple(
+    Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=name in _OPTIONAL)
+    for name in (*TRIAL_COLUMNS, *_OPTIONAL)
+)
+"""The arrays of a choice in a file."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Chosen(ResultTable):
-    """What was tried on held-out training events, a row each:
+    """The trials on held-out training events, a row each:
 
     - rank: of U;
     - cost_ratio: what a miss costs;
     - strength: l1 in noise levels, the norm of the targets with random signs;
     - max_rank (0: none), reg_sparse, neighbors, reg_neighbors, neighbor_scaling, denoise: as the parameters;
-    - decay, decay_2, decay_3 (0: none), history_scaling, rare_scaling, where the order of events was tried;
+    - decay, decay_2, decay_3 (0: none), horizon, history_scaling, rare_scaling, where the order of events was tried;
     - ndcg: the mean over users of the NDCG@20 of their held-out events, and its standard error, `error`.
 
     `settings` is what the fit took, `order` how it used the order of events, `note` how it came to it. Without
@@ -54,9 +64,23 @@ class Chosen(ResultTable):
     n_now: int = 0
     order: OrderSettings = IGNORE
 
+    def state(self) -> ModelState:
+        """Return arrays and facts, for saving."""
+        arrays = {f"chosen.{name}": column for name, column in self.columns.items()}
+        facts = {"settings": self.settings, "chosen": self.note, "chosen_events": self.n_events}
+        return arrays, facts if self.order.kind == "ignore" else facts | {"order": OrderFacts.of(self.order)}
+
+    @classmethod
+    def from_state(cls, arrays: Arrays, facts: dict[str, Any], n_now: int, faded: FadedScores | None) -> Chosen:
+        """Return the choice whose `state` these are, of a model with these scores of histories that fade."""
+        names = (*TRIAL_COLUMNS[:-2], *ORDER_COLUMNS, *TRIAL_COLUMNS[-2:], COST_COLUMN)
+        columns = {name: arrays[key] for name in names if (key := f"chosen.{name}") in arrays}
+        order = facts["order"].make_settings(faded)
+        return cls(columns, facts["settings"], facts["chosen"], facts["chosen_events"], n_now, order)
+
     @property
     def growth(self) -> float | None:
-        """By what share the log has grown since the choice, or None where that is not known."""
+        """The share by which the log has grown since the choice; None if that is not known."""
         return self.n_now / self.n_events - 1 if self.n_events else None
 
     @property
@@ -79,7 +103,7 @@ class Chosen(ResultTable):
 
     @property
     def taken(self) -> int | None:
-        """The row that the fit took, from 0; None if it is none of them."""
+        """The row of the settings that the fit took, from 0; None if they are in no row."""
         settings: dict[str, Any] = self.settings._replace(max_rank=self.settings.max_rank or 0)._asdict()
         if ORDER_COLUMNS[0] in self.columns:
             settings |= dict(zip(ORDER_COLUMNS, list_order(self.order), strict=True))
@@ -108,10 +132,10 @@ class Chosen(ResultTable):
 def list_order(order: OrderSettings) -> tuple[float, ...]:
     """Return how the order of events is used as values of ORDER_COLUMNS."""
     decays = (*order.decays, 0.0, 0.0, 0.0)[:3]
-    return (*decays, order.history_scaling, order.rare_scaling)
+    return (*decays, *order[2:])
 
 
-def find_search_space(model: CSRRBase, kind: str | None = None) -> SearchSpace:
+def read_search_space(model: CSRRBase, kind: str | None = None) -> SearchSpace:
     """Return the settings that a model's parameters give, and the names of those that they leave open.
 
     `kind` is the kind of order of the fit; None: as the parameter says.
@@ -140,7 +164,7 @@ def choose_settings(model: CSRRBase, log: Log, user_costs: Any = None, item_cost
         return choose_by_rule(model.fixed_settings, "as given by another fit")
     if model.order != "ignore" and (model.order != "auto" or knows_order(log)):
         return _choose_order(model, log, user_costs, item_costs)
-    space = find_search_space(model)
+    space = read_search_space(model)
     if space.is_complete or model.is_paper_form or not model.has_v:
         return choose_by_rule(space.given, "nothing was left to choose" if space.is_complete else "chosen by rule")
 
@@ -170,7 +194,7 @@ def choose_settings(model: CSRRBase, log: Log, user_costs: Any = None, item_cost
                 second = start_search(model.seed + 1, settings.denoise)
                 settings = settings if second is None else second.find_cheaper(settings, cheaper)
             search.trials |= found_by.trials
-            note = _describe_search(search, settings, resolve_way(log, model.hold_out))
+            note = describe_search(search, settings, resolve_way(log, model.hold_out))
             return Chosen(search.list_columns(), settings, note)
     except TimeUpError:
         hasty = space.given._replace(max_rank=HASTY_RANK) if "max_rank" in space else space.given
@@ -189,6 +213,7 @@ def resolve_order(model: CSRRBase, kind: Any, chosen: OrderSettings = IGNORE) ->
         return IGNORE, frozenset()
     values: dict[str, Any] = {
         "decays": model.decay,
+        "horizon": model.horizon,
         "history_scaling": model.history_scaling,
         "rare_scaling": model.rare_scaling,
     }
@@ -201,10 +226,18 @@ def resolve_order(model: CSRRBase, kind: Any, chosen: OrderSettings = IGNORE) ->
     return rule._replace(kind=kind, **given), frozenset(left)
 
 
+def keep_settings(model: CSRRBase) -> tuple[Settings, OrderSettings]:
+    """Return the settings for an update of a model: those of its parameters, and the chosen ones for what is open."""
+    chosen = model.chosen_
+    order, _ = resolve_order(model, chosen.order.kind if model.order == "auto" else model.order, chosen.order)
+    space = read_search_space(model, order.kind)
+    return space.given._replace(**{name: getattr(chosen.settings, name) for name in space.open}), order
+
+
 def _choose_order(model: CSRRBase, log: Log, user_costs: Any, item_costs: Any) -> Chosen:
-    """Settings and the use of the order: given, or chosen on each user's last training event."""
+    """Settings and the use of the order: given, or chosen on each user's last training event or events."""
     kinds = ("ignore", "recent", "next") if model.order == "auto" else (model.order,)
-    space = find_search_space(model)
+    space = read_search_space(model)
     order, left = resolve_order(model, kinds[-1])
     list_sequences(log)  # whether there is an order
     if not left and space.is_complete and len(kinds) == 1:
@@ -212,20 +245,20 @@ def _choose_order(model: CSRRBase, log: Log, user_costs: Any, item_costs: Any) -
     by_rule = IGNORE if len(kinds) > 1 else order
     try:
         with cut_off(seconds_left(0.5)):
-            last = cut_last(log, model.seed)
-            if last is None:
+            ahead = cut_ahead(log, model.seed, model.hold_out)
+            if ahead is None:
                 note = f"by rule: fewer than {LEAST_USERS} users have events enough to hold out their last"
                 return choose_by_rule(space.given, note, by_rule)
-            of_next = find_search_space(model, "next")
+            of_next = read_search_space(model, "next")
             built = build_problem(
-                model, last.log, (of_next if kinds == ("next",) else space).given, user_costs, item_costs
+                model, ahead.log, (of_next if kinds == ("next",) else space).given, user_costs, item_costs
             )
             given = of_next.given._replace(
                 strength=of_next.given.strength if "strength" in space else built.problem.l1 / built.noise,
                 max_rank=min(of_next.given.max_rank or NEXT_RULE.max_rank or 1, *built.problem.pattern.shape),
             )
-            plain = Search(built, last.log.to_csr(), last.heldout.to_csr(), space)
-            search = OrderSearch(plain, last, Point(given, order), left | of_next.open, float(model.user_scaling))
+            plain = Search(built, ahead.log.to_csr(), ahead.heldout, space)
+            search = OrderSearch(plain, ahead, Point(given, order), left | of_next.open, float(model.user_scaling))
             point = search.run(kinds)
     except TimeUpError:
         return choose_by_rule(space.given, "by rule: the time limit left no time for a search", by_rule)
@@ -235,7 +268,8 @@ def _choose_order(model: CSRRBase, log: Log, user_costs: Any, item_costs: Any) -
     ]
     names = (*TRIAL_COLUMNS[:-2], *ORDER_COLUMNS, *TRIAL_COLUMNS[-2:])
     columns = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
-    note = f"chosen on the last event of {len(last.rows):,} users: {_describe_order(point.order)}"
+    which = f"the last {ahead.heldout.nnz:,} events" if ahead.has_several else "the last event"
+    note = f"chosen on {which} of {len(ahead.rows):,} users: {_describe_order(point.order)}"
     note += f"{_describe(point.settings, of_next if point.order.kind == 'next' else space)}"
     note += f"; NDCG@{LIST_LENGTH} {search.trials[point].mean:.4f} there"
     if (ignored := search.best_without) is not None and point.order.kind != "ignore":
@@ -249,7 +283,7 @@ def _describe_order(order: OrderSettings) -> str:
     if order.kind == "ignore":
         return "order ignored, "
     decays = " and ".join(f"{decay:g}" for decay in order.decays)
-    more = [f"{name} {value:g}" for name, value in order._asdict().items() if name.endswith("scaling") and value]
+    more = [f"{name} {value:g}" for name, value in zip(order._fields[2:], order[2:], strict=True) if value]
     return ", ".join([f'order "{order.kind}", decay {decays}', *more, ""])
 
 
@@ -266,7 +300,7 @@ def _try_denoised(search: Search, best: Settings, start: StartSearch) -> tuple[S
     try:
         if search.estimate_noise() < NOTICED:
             return best, search
-        genuine = find_genuine_events(search.built)
+        genuine = estimate_genuine_events(search.built)
         if 1 - genuine.mean() < NOTICED:
             return best, search
         # Held-out events contain noise, too. But noise that falls evenly over the items favors no way of ranking.
@@ -282,8 +316,8 @@ def _try_denoised(search: Search, best: Settings, start: StartSearch) -> tuple[S
         return best, search
 
 
-def _describe_search(search: Search, settings: Settings, way: HoldOut) -> str:
-    """How a search came to the settings; `way` says which events were held out."""
+def describe_search(search: Search, settings: Settings, way: HoldOut) -> str:
+    """Return a text on how a search found the settings; `way` says which events were held out."""
     which = {"last": ", each user's last,", "time": ", the last in time,"}.get(way, "")
     n_users = np.count_nonzero(np.diff(search.heldout.indptr))
     note = f"chosen on {search.heldout.nnz:,} held-out events{which} of {n_users:,} users: "

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext, suppress
 from functools import partial
-from typing import Any, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import Float32Array, Rows
 from csrr._base.threads import use_threads
-from csrr.data.errors import NoHistoryWarning, UnknownIdWarning
 from csrr.data.ids import Id
 from csrr.data.log import Log
 from csrr.models.estimator import ask_one_state
@@ -27,19 +25,18 @@ from csrr.models.recommend import (
     UserBatch,
     WrittenLists,
     check_k,
-    fit_to_schema,
     list_ids,
     list_user_ids,
     make_list_schema,
     make_lists,
     read_asked,
     take_matrix_rows,
-    warn_of_no_history,
+    write_lists,
 )
 from csrr.models.scorer import Scorer
 from csrr.models.similar import SimilarItemsOptions, SimilarUsersOptions, compute_cosines, find_similar
-from csrr.parameters import check_whole
-from csrr.ranking.topk import LEAST_TOGETHER, take_rows
+from csrr.parameters import ParameterError, check_whole
+from csrr.ranking.topk import LEAST_TOGETHER, RowScorer, take_rows
 from csrr.results.recommendations import NeighborLists, Neighbors, Recommendations
 from csrr.results.table import check_table_path, open_table_file
 from csrr.rules import RuleOptions
@@ -221,8 +218,19 @@ class Recommender(Scorer):
         with nullcontext() if threads is None else use_threads(threads):
             return make_lists(self, batch, self.row_scorer, wanted, reader)
 
+    @property
+    def row_scorer(self) -> RowScorer:
+        """The function that scores users for lists: products, unless a subclass has a `score_rows` of its own."""
+        products = self.make_products() if type(self).score_rows is Scorer.score_rows else None
+        return self.score_rows if products is None else products
+
     def _make_batch(self, users: Any, reader: IdLookup) -> UserBatch:
         """Return the users to make lists for: one id, several, or None for all."""
+        if self.item_counts is not None:
+            raise ParameterError(
+                "this model has the items alone: ask it for histories (recommend_for, fold_in), or write the lists of"
+                " everybody (csrr.write_lists)"
+            )
         ids = self.users_.ids if users is None else read_asked(list_ids(users), reader)
         rows = np.arange(len(self.users_)) if users is None else reader.find(self.users_, ids)
         done = None if self.seen_of_target is self.seen_ else take_rows(self.seen_of_target, rows)
@@ -309,20 +317,8 @@ class Recommender(Scorer):
         check_table_path(path)
         batches = self.recommend_batches(users, k, **options)
         schema = make_list_schema(self, users, options)
-        written = WrittenLists(os.fspath(path), 0, 0, 0, 0)
-        with warnings.catch_warnings(), open_table_file(path, schema, spreadsheet=spreadsheet) as write:
-            # One warning for all batches together.
-            warnings.simplefilter("ignore", NoHistoryWarning)
-            warnings.simplefilter("once", UnknownIdWarning)
-            for recs in batches:
-                table = fit_to_schema(recs.to_arrow(), schema)
-                write(table)
-                counts = written.n_users + len(recs), written.n_rows + len(table), max(written.k, recs.k)
-                written = WrittenLists(written.path, *counts, written.n_fallback + int(recs.fallback.sum()))
-                if callback is not None:
-                    callback(written.n_users)
-        warn_of_no_history(written.n_fallback, written.n_users, "the column why marks them")
-        return written
+        with open_table_file(path, schema, spreadsheet=spreadsheet) as write:
+            return write_lists(os.fspath(path), batches, schema, write, callback)
 
     # New users and items
 
@@ -507,6 +503,7 @@ class Recommender(Scorer):
         items: Any,
         k: int = 10,
         *,
+        by: Literal["auto", "neighbors", "factors", "next"] = "auto",
         candidates: Any = None,
         exclude: Any = None,
         where: Mapping[str, Any] | None = None,
@@ -522,6 +519,11 @@ class Recommender(Scorer):
             The id of an item, or several ids.
         k
             The number of similar items; fewer where fewer have a weight.
+        by
+            For CSRR and its relatives. "neighbors": the items with the largest positive weights for it, with `order`
+            those that it comes after; "next": with order "next", the items that come after it: those whose scores it
+            raises most as the latest item; "factors": the largest cosine of item factors; "auto": by neighbors if the
+            item has any.
         candidates
             The ids of the items to choose among; None for all.
         exclude
@@ -540,6 +542,8 @@ class Recommender(Scorer):
         ------
         NotImplementedError
             If the model cannot tell.
+        ParameterError
+            For a `by` that the model does not have.
 
         Examples
         --------
@@ -548,7 +552,13 @@ class Recommender(Scorer):
         (3, (3, 3))
         """
         options = SimilarItemsOptions(candidates=candidates, exclude=exclude, unknown=unknown, where=where)
-        return find_similar(self, "item", items, k, self.score_similar_items, options)
+        return find_similar(self, "item", items, k, self._choose_likeness(by), options)
+
+    def _choose_likeness(self, by: str) -> RowScorer:
+        """Return the function that measures likeness of items: "auto", or another one of a subclass."""
+        if by != "auto":
+            raise ParameterError.of("by", by, f'must be "auto": {type(self).__name__} knows one kind of likeness')
+        return self.score_similar_items
 
     def score_similar_items(self, rows: Rows) -> Float32Array:
         """Return the similarities of items, given by rows, to all items.

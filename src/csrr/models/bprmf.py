@@ -236,9 +236,11 @@ class BPRMF(Recommender):
                 rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
                 history.append(run_epoch(pattern, factors, rates, rng))
                 if not all(np.abs(side).max() < _LARGEST for side in (factors.users, factors.items)):
-                    raise ParameterError(
-                        f"learning_rate={self.learning_rate!r} is too long a step: the factors leave float32 in epoch"
-                        f" {number + 1}; take a smaller one, or weaker reg, reg_negative and reg_bias"
+                    what = (
+                        f"is too long a step: the factors leave float32 in epoch {number + 1}; take a smaller one, or"
+                    )
+                    raise ParameterError.of(
+                        "learning_rate", self.learning_rate, f"{what} weaker reg, reg_negative and reg_bias"
                     )
                 if callback is not None:
                     seconds = time.perf_counter() - began

@@ -15,6 +15,8 @@ from csrr._base.threads import seconds_left
 from csrr.data.log import Log
 from csrr.model_parameters import UserScaling
 from csrr.models.costs import ClickCosts, Costs, Ratio, Weighing
+from csrr.models.engines import find_engine
+from csrr.models.estimator import uses_times, uses_weights
 from csrr.models.settings import RULE, Settings
 from csrr.noise.scores import STRONG, LeaveOneOut, score_noise
 from csrr.numerics.factored import Factors, ItemSide
@@ -22,7 +24,6 @@ from csrr.numerics.krylov import LowRankPlusSparse, estimate_spectral_norm
 from csrr.numerics.neighbors import Regression, find_nearest
 from csrr.numerics.problem import Loss, LowRank, Pattern, Problem, build
 from csrr.numerics.solver import Options, guess_low_rank, solve
-from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Scaling:
         amounts: FloatArray | None = None,
     ) -> Scaling:
         users = count_clicks(pattern, amounts)
-        items = np.maximum(np.bincount(pattern.indices, amounts, pattern.shape[1]), 1)
+        items = np.maximum(pattern.count_items(amounts), 1)
         return cls((users ** -float(user_power)).astype(dtype), (items ** -float(item_power)).astype(dtype))
 
     def make_targets(self, pattern: Pattern) -> FloatArray:
@@ -71,8 +72,7 @@ def compute_target_norm(pattern: Pattern, targets: FloatArray, seed: int) -> flo
 
 def compute_noise_level(pattern: Pattern, targets: FloatArray, seed: int) -> float:
     """Return ||T o random signs||_2: the norm that the same clicks would have if they were noise."""
-    signs = np.random.default_rng(seed).integers(0, 2, len(targets)).astype(targets.dtype) * 2 - 1
-    return compute_target_norm(pattern, targets * pattern.engine.put_cells(pattern, signs), seed)
+    return compute_target_norm(pattern, targets * pattern.draw_signs(seed, targets.dtype), seed)
 
 
 class ProblemSpec(NamedTuple):
@@ -87,7 +87,7 @@ class ProblemSpec(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClickProblem:
-    """A problem, and what it was made of.
+    """The problem of a log's clicks, and the data it was built from.
 
     `compute_noise` returns the norm of the targets with random signs; it computes once. `genuine`, (nnz,), is what each
     click counts for; None: 1.
@@ -102,6 +102,7 @@ class ClickProblem:
     settings: Settings
     compute_noise: Callable[[], float]
     seed: int
+    weighing: Weighing = "ignore"
     genuine: FloatArray | None = None
 
     @property
@@ -127,7 +128,7 @@ class ClickProblem:
         l1 = problem.l1 / (self.costs.alpha * self.clicks.level)
         return Problem(problem.pattern, problem.target, 0 * problem.weight + 1, None, l1)
 
-    def find_balanced(self) -> LowRank:
+    def compute_balanced(self) -> LowRank:
         """Return U of the balanced problem, whose residual neighbors are fitted to, with spare directions.
 
         Weights of clicks raise U on unobserved cells, as they should, and neighbors fitted to that would undo it.
@@ -187,20 +188,37 @@ def build_problem(
 ) -> ClickProblem:
     """Return the problem of a log, by a model's parameters and by settings for those that are left open.
 
-    `genuine`, (n_events,), are the probabilities that events are genuine, if known: `find_genuine_events`.
+    `genuine`, (n_events,), are the probabilities that events are genuine, if known: `estimate_genuine_events`.
     """
     amounts = None
     if settings.denoise:
         if genuine is None:
             plain = build_problem(model, log, settings._replace(denoise=0.0), user_costs, item_costs)
-            genuine = find_genuine_events(plain)
+            genuine = estimate_genuine_events(plain)
         amounts = (np.maximum(genuine, LEAST_GENUINE) ** settings.denoise).astype(model.dtype)
     costs = model.resolve_costs(log).with_weight(settings.cost_ratio)
-    alpha, weighing = costs.alpha, model.choose_weighing(log)
+    alpha, weighing = costs.alpha, _choose_weighing(model, log)
     clicks = ClickCosts.of(log, weighing, user_costs, item_costs, model.dtype, decides_only=costs.decides_only)
     clicks.check(alpha, log)
     clicks.check_decisions(costs.ratio)
-    pattern = Pattern.of(log.to_csr(), model.engine or THREADS)
+    pattern = Pattern.of(log.to_csr(), find_engine(model.engine))
+    return pose_problem(model, pattern, costs, clicks, settings, weighing, amounts)
+
+
+def pose_problem(
+    model: CSRRBase,
+    pattern: Pattern,
+    costs: Costs,
+    clicks: ClickCosts,
+    settings: Settings,
+    weighing: Weighing = "ignore",
+    amounts: FloatArray | None = None,
+) -> ClickProblem:
+    """Return the problem of clicks, by a model's parameters and by settings for those that are left open.
+
+    `amounts`, (nnz,), are what each click counts for; None: 1.
+    """
+    alpha = costs.alpha
     scaling = Scaling.of(pattern, model.user_scaling, model.item_scaling, model.dtype, amounts)
     targets = make_targets(pattern, scaling, amounts)
     l1, l2 = model.l1, model.l2
@@ -213,8 +231,16 @@ def build_problem(
     problem = build(pattern, targets, loss=model.loss, cost_ratio=alpha, l1=l1 or 0.0, l2=l2, costs=clicks.values)
     _check_penalties(problem, l2)
     noise = cache(partial(compute_noise_level, pattern, targets, model.seed))
-    built = ClickProblem(model.loss, problem, scaling, costs, clicks, l2, settings, noise, model.seed, amounts)
+    rest = settings, noise, model.seed, weighing, amounts
+    built = ClickProblem(model.loss, problem, scaling, costs, clicks, l2, *rest)
     return built if l1 is not None else built.with_strength(settings.strength)
+
+
+def _choose_weighing(model: CSRRBase, log: Log) -> Weighing:
+    """The use of event weights: as `event_weights` says; with a half-life they always count."""
+    kind = model.event_weights
+    resolved: Weighing = ("linear" if uses_weights(model, log) else "ignore") if kind == "auto" else kind
+    return "linear" if uses_times(model) and resolved == "ignore" else resolved
 
 
 def _check_penalties(problem: Problem, l2: float | None) -> None:
@@ -229,20 +255,20 @@ def _check_penalties(problem: Problem, l2: float | None) -> None:
 
 
 LEAST_GENUINE = 0.01
-"""The least that an event counts for, so that none is without a target."""
+"""The least weight of an event, so that every event has a target."""
 _NOISE_GAP, _NOISE_TIME = 0.01, 0.3
 """The gap of the fit that estimates noise, and the share of the remaining time that it may take."""
 
 
-def find_genuine_events(built: ClickProblem) -> FloatArray:
+def estimate_genuine_events(built: ClickProblem) -> FloatArray:
     """Return the probability that each event of a problem is genuine, (nnz,), as in `suspects`, at equal costs."""
     strict = built.with_settings(Settings(cost_ratio=1.0, reg_sparse=STRONG)).problem
     options = Options(_NOISE_GAP, time_limit=seconds_left(_NOISE_TIME), rank_cap=RULE.max_rank, seed=built.seed)
     factors = Factors.of(solve(strict, options).low_rank)
-    return find_genuine(leave_out_own(strict, factors), built.seed)
+    return estimate_genuine(leave_out_own(strict, factors), built.seed)
 
 
-def find_genuine(left: LeaveOneOut, seed: int) -> FloatArray:
+def estimate_genuine(left: LeaveOneOut, seed: int) -> FloatArray:
     """Return the probability that each click is genuine, (nnz,): the lower one of two.
 
     Noise may fall evenly over the items, as accidents do, or by their popularity.
@@ -260,16 +286,16 @@ def leave_out_own(problem: Problem, factors: Factors) -> LeaveOneOut:
     pattern, engine = problem.pattern, problem.engine
     explained = pattern.dots(factors.users, factors.items)
     # Noise is found from numpy arrays.
-    u, pulls, users = (engine.get(each) for each in (explained, problem.pull(explained) + explained, factors.users))
+    u, pulls = (engine.get(each) for each in (explained, problem.pull(explained) + explained))
+    users, items = (engine.get(each) for each in (factors.users, factors.items))
     of_user = _compute_leverages(users, problem)[pattern.rows]
-    of_item = _compute_leverages(factors.items, problem)[pattern.indices]
+    of_item = _compute_leverages(items, problem)[pattern.indices]
     influence = 1 - (1 - of_user) * (1 - of_item)
     values = (u - pulls * influence).astype(u.dtype)
-    return LeaveOneOut(pattern, values, lambda rows, items: users[rows] @ factors.items[items].T)
+    return LeaveOneOut(pattern, values, lambda rows, columns: users[rows] @ items[columns].T)
 
 
 def _compute_leverages(factors: FloatArray, problem: Problem) -> FloatArray:
     """Return f'(F'F + l1*I)^-1 f for each row f of F, a numpy array, shape (len(factors),)."""
     side = ItemSide.of(factors, problem.l1, problem.engine)
-    leverages: FloatArray = side.turned**2 @ (1 / (side.curvature + side.l1))
-    return leverages
+    return problem.engine.get(side.turned**2 @ (1 / (side.curvature + side.l1)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from csrr.model_parameters import MOST_COST as MOST
 from csrr.models.settings import RULE
 from csrr.numerics.problem import Pattern
 from csrr.parameters import Number, ParameterError
+
+if TYPE_CHECKING:
+    from csrr.data.spread import SpreadLog
 
 Weighing = Literal["ignore", "cost", "linear", "log"]
 """The use of the weights of events: `event_weights`, resolved where it was "auto"."""
@@ -98,7 +101,7 @@ class CostSpec(NamedTuple):
         if self.recall_weight is None:
             self.compute_ratio()
 
-    def resolve(self, log: Log) -> Costs:
+    def resolve(self, log: Log | SpreadLog) -> Costs:
         """Return the costs (Lemma 1: alpha = c_p/c_n, or mu_p*T_n/(mu_n*T_p)), with T_n/T_p from the log."""
         if self.miss_cost is not None:
             return Costs(self.compute_ratio(), "as given", self.cost_ratio, decides_only=True)
@@ -165,7 +168,7 @@ class ClickCosts:
         mean, values = 1.0, np.ones(len(log))
         if weights != "ignore":
             if log.weights is None:
-                raise ParameterError(f"event_weights={weights!r} needs events with weights, and these have none")
+                raise ParameterError.of("event_weights", weights, "needs events with weights, and these have none")
             values = _transform(log.weights, weights)
             mean = 1.0 if weights == "cost" else float(values.mean())
             values = values / mean
@@ -208,7 +211,7 @@ class ClickCosts:
                     f" that must be {LEAST:g} to {MOST:g}"
                 )
 
-    def find_factors(self, user_rows: Any, item_rows: Any) -> Any:
+    def get_factors(self, user_rows: Any, item_rows: Any) -> Any:
         """Return the factors of cells for decisions, in the common shape of the rows; unknown ones, at -1, have 1."""
         factors = np.ones(np.broadcast_shapes(np.shape(user_rows), np.shape(item_rows)))
         if self.decides_only and self.user is not None:
@@ -221,7 +224,7 @@ class ClickCosts:
         """Return the costs of one user's clicks, shape (number of clicks,)."""
         return None if self.values is None else self.values[indptr[row] : indptr[row + 1]]
 
-    def find_typical_weight(self, kind: Weighing) -> float:
+    def get_typical_weight(self, kind: Weighing) -> float:
         """Return the weight of an average click, for clicks of new histories without weights."""
         return float(np.expm1(self.mean)) if kind == "log" else self.mean
 

@@ -10,16 +10,29 @@ import numpy as np
 from csrr import model_parameters as shared
 from csrr.data.ids import Id
 from csrr.models.build_problem import ClickProblem
-from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
+from csrr.models.csrr_base import CSRRBase, Start
 from csrr.models.estimator import ask_one_state
 from csrr.models.foldin import read_histories
 from csrr.models.recommend import IdLookup, is_one_id, list_ids
+from csrr.models.search_space import LOW_RANK_WALK, Range
 from csrr.models.session import Session
-from csrr.numerics.algorithm1 import Iteration, algorithm1
 from csrr.numerics.certificate import compute_gap
+from csrr.numerics.factored import FactoredSolution, Factors
+from csrr.numerics.paper_solvers import Iteration, algorithm1
 from csrr.numerics.problem import LowRank
-from csrr.numerics.solver import Callback, Solution, Step
+from csrr.numerics.solver import Callback, Step
 from csrr.parameters import ParameterError, declare, parameter
+
+SEARCH_SPACE: dict[str, Any] = {
+    "cost_ratio": Range(1, 8, log=True),
+    "user_scaling": Range(0, 0.6),
+    "item_scaling": Range(0, 0.6),
+    "reg_sparse": [1.0, 0.85, 0.7],
+    "neighbors": [0, 20, 50],
+    "reg_neighbors": Range(0.3, 30, log=True),
+    "reg_low_rank": LOW_RANK_WALK,
+}
+"""The space of CSRR, and most of that of CSRR-e."""
 
 
 @declare
@@ -43,13 +56,15 @@ class CSRR(CSRRBase):
     "auto" parameters have the values for logs too small for a search: cost ratio 2, `reg_sparse` 0.85, `max_rank` 1000.
 
     With `order` "next", scores are for what comes next. A user's history is x = sum of decay^(later events) * e(item);
-    scores are gamma*U(x) + x*S, where U(x) is how U is folded in and gamma is by least squares, and S minimizes
+    scores are z*R' + x*S, where z is how U folds x in, R is the ridge regression of the next item on z, and S minimizes
 
-        rho/2*||D^h S||_F^2 + 1/2*sum of ||e(i_t) - gamma*U(x_t) - x_t*S||^2,   D: the events of each item,
+        rho/2*||D^h S||_F^2 + 1/2*sum of ||y_t - R*z_t - x_t*S||^2,   D: the events of each item, y_t = e(i_t),
 
     over all events i_t of all users, x_t the history before them, on the `neighbors` items most predictive of each;
-    h is `history_scaling`. Each score is divided by the item's number of events to the power `rare_scaling`. Parameters
-    that are "auto" are chosen on each user's last training event. The log has times, or is read with ``ordered=True``.
+    h is `history_scaling`. With a `horizon` g, y_t is the sum of (1 - g)*g^n*e(i_(t+n)) over n >= 0. Each score is
+    divided by the item's number of events to the power `rare_scaling`. Parameters that are "auto" are chosen on each
+    user's last training event, or on several where `hold_out` says so. The log has times, or is read with
+    ``ordered=True``.
 
     `event_weights` multiply a click's weight (loss II: its target) and its penalty in V. With `denoise` an event counts
     in A, and in D, as q^denoise, q its probability of being genuine by a first fit (see `suspects`); events of new
@@ -94,6 +109,9 @@ class CSRR(CSRRBase):
     decay
         With `order`: the factor by which an event counts less for each later one of the user, between 0 and 1; or up to
         three such factors, each with neighbors of its own.
+    horizon
+        With order "next": how far ahead it looks. 0: at the next event alone; else by what factor each later one counts
+        less. "auto": 0, or chosen where several events of a user are held out (`hold_out`).
     history_scaling
         With order "next": before neighbors are fitted, events are divided by this power of the number of events of
         their item.
@@ -114,7 +132,8 @@ class CSRR(CSRRBase):
         Upper bound on the rank, to save time and memory; None: no bound. The certificate says if it binds.
     hold_out
         Which tenth of the events "auto" parameters are chosen on: "random" or "last" of each user's, or the last of all
-        in "time"; "auto": as the log's own test was held out (`csrr.split`), else at random.
+        in "time"; "auto": as the log's own test was held out (`csrr.split`), else at random. With `order` it is a
+        fifth, or each user's last event if nothing else is said.
     box
         "paper" runs the paper's Algorithm 1 as printed, on dense arrays and without neighbors: for small data. It stops
         by its objective or `max_iter`, and `max_rank` truncates its result.
@@ -131,8 +150,9 @@ class CSRR(CSRRBase):
     threads
         The number of threads; 0 for all cores.
     engine
-        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
-        this process.
+        Where the work runs: on threads of this process, which is what "auto" is, on a GPU ("cuda"), with workers of
+        Dask ("dask"), or where an object with the methods of `csrr.numerics.engine.Engine` has it. Results differ by
+        rounding; no file keeps it.
     seed
         Seed of the random numbers.
 
@@ -156,6 +176,8 @@ class CSRR(CSRRBase):
         What was tried on held-out events, a row each, and the settings that were taken.
     fitted_
         The problem as it was solved, for folding in and judging.
+    features_, user_features_
+        What the fit was told of items and users, and how much it counts: `Features`; or None.
     user_factors_, item_factors_
         Shapes (n_users, rank) and (n_items, rank): their products are the common taste, in units where a click is 1.
     users_, items_
@@ -204,6 +226,7 @@ class CSRR(CSRRBase):
     neighbor_scaling: shared.NeighborScaling = 0.0
     order: shared.Order = "ignore"
     decay: shared.Decay = "auto"
+    horizon: shared.Horizon = "auto"
     history_scaling: shared.HistoryScaling = "auto"
     rare_scaling: shared.RareScaling = "auto"
     denoise: shared.Denoise = "auto"
@@ -220,7 +243,7 @@ class CSRR(CSRRBase):
     time_limit: shared.TimeLimit = None
     dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
-    engine: shared.Engine = None
+    engine: shared.Engine = "auto"
     seed: shared.Seed = 0
 
     search_space: ClassVar = SEARCH_SPACE
@@ -235,7 +258,7 @@ class CSRR(CSRRBase):
         if self.order != "ignore" and self.is_paper_form:
             raise ParameterError('order goes with box="none" only: the paper\'s algorithm knows no order')
         if self.step != "auto" and self.box == "none":
-            raise ParameterError(f'step={self.step!r} is for box="paper"; the exact solver finds its own steps')
+            raise ParameterError.of("step", self.step, 'is for box="paper"; the exact solver finds its own steps')
 
     @ask_one_state
     def session(self, user: Id | None = None, *, history: Any = ()) -> Session:
@@ -259,18 +282,18 @@ class CSRR(CSRRBase):
             For a model without `order`, and for a user together with a history.
         """
         self.check_fitted()
-        if self._faded is None:
+        if self.fitted_.faded is None:
             raise ParameterError('a session needs a model of order="next" or "recent"; without, use recommend_for')
         given = history if isinstance(history, Set) else list_ids(history)
         if user is None:
-            return Session(self, self._faded, read_histories(self, [given], IdLookup("raise"))[1])
+            return Session(self, self.fitted_.faded, read_histories(self, [given], IdLookup("raise"))[1])
         if not is_one_id(user):
             raise ParameterError("user must be one id; the items of a new user are session(history=[...])")
         if len(given):
             raise ParameterError("give a user or a history, not both; add the events that followed")
-        return Session(self, self._faded, self.histories[[self.users_.row(user)]])
+        return Session(self, self.fitted_.faded, self.histories[[self.users_.row(user)]])
 
-    def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+    def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> FactoredSolution:
         """U: the optimum, or the result of the paper's Algorithm 1."""
         if not self.is_paper_form:
             return super()._solve(problem, start, callback)
@@ -282,7 +305,7 @@ class CSRR(CSRRBase):
             )
         return self._solve_dense(problem, callback)
 
-    def _solve_dense(self, built: ClickProblem, callback: Callback | None) -> Fit:
+    def _solve_dense(self, built: ClickProblem, callback: Callback | None) -> FactoredSolution:
         """The paper's Algorithm 1; its gap is to the optimum without the box."""
         problem = built.problem
         history: list[Step] = []
@@ -317,4 +340,4 @@ class CSRR(CSRRBase):
         gap = compute_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5, in_span=cut)
         seconds = history[-1].seconds if history else 0.0
         certificate = gap.certify(problem, low_rank.rank, result.iterations, result.status, seconds, cut)
-        return Fit.of(Solution(low_rank, certificate, history), free=False)
+        return FactoredSolution(Factors.of(low_rank), certificate, history)

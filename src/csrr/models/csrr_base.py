@@ -3,101 +3,67 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from os import PathLike
+from os.path import isdir as is_dir
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import BoolArray, Float32Array, FloatArray, Int32Array, Rows
+from csrr._base.arrays import BoolArray, Float32Array, Int64Array, Rows
 from csrr._base.threads import TimeUpError, cut_off, limit_time, n_threads, seconds_left, use_threads
 from csrr.data.ids import Id, IdMap
 from csrr.data.log import Log
-from csrr.models.auto import Chosen, choose_settings, find_search_space, resolve_order
+from csrr.models.auto import CHOSEN_PARTS, Chosen, choose_settings, keep_settings
 from csrr.models.base import Recommender
-from csrr.models.build_problem import ClickProblem, ProblemSpec, build_problem
-from csrr.models.costs import Costs, CostSpec, Weighing
+from csrr.models.build_problem import ClickProblem, build_problem
+from csrr.models.costs import Costs, CostSpec
+from csrr.models.describe import (
+    add_features,
+    add_items,
+    add_users,
+    fold_in_features,
+    keep_features,
+    read_given,
+)
+from csrr.models.engines import explain_memory
 from csrr.models.estimator import (
     ask_one_state,
+    change_at_once,
     follow_steps,
     join_events,
     place_rows_by_id,
-    uses_times,
-    uses_weights,
     weigh,
 )
-from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, refold_users
-from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
-from csrr.models.order import ORDER_PARTS, FadedScores, OrderFacts, OrderSettings, fit_faded
-from csrr.models.order_search import ORDER_COLUMNS
-from csrr.models.recommend import Unknown, name_items
-from csrr.models.schema import (
-    FLOATS,
-    WHOLE,
-    Arrays,
-    FileSchema,
-    SparseArray,
-    Values,
-    sparse_arrays,
-    sparse_from,
-)
-from csrr.models.scorer import explain_score
-from csrr.models.search import COST_COLUMN, TRIAL_COLUMNS
-from csrr.models.search_space import LOW_RANK_WALK, Range
-from csrr.models.settings import RULE, Settings
-from csrr.models.similar import SimilarItemsOptions, find_similar, mark_nothing
+from csrr.models.features import Features, describe_features, feature_arrays, name_shared, restore_features
+from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, name_parameter, refold_users
+from csrr.models.foldin import FoldedFactors, FoldedItems
+from csrr.models.noise_model import choose_noise_model, list_preferences, make_strict, refit
+from csrr.models.schema import Arrays, FileSchema, sparse_arrays
+from csrr.models.settings import Settings
+from csrr.models.similar import mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
-from csrr.noise.scores import STRONG, LeaveOneOut
-from csrr.noise.suspects import Stability, Suspects, find_stability, find_suspects
-from csrr.noise.tastes import Preferences, Tastes, judge_choices
+from csrr.noise.scores import LeaveOneOut
+from csrr.noise.suspects import Stability, Suspects, find_suspects, measure_stability
+from csrr.noise.tastes import Preferences, Tastes
 from csrr.numerics.certificate import Certificate
-from csrr.numerics.engine import Engine
-from csrr.numerics.factored import Factors
-from csrr.numerics.neighbors import SingularError
+from csrr.numerics.factored import FactoredSolution, Factors
 from csrr.numerics.problem import Loss, LowRank
-from csrr.numerics.solver import Callback, Options, Solution, Step, solve
-from csrr.numerics.thread_engine import THREADS
+from csrr.numerics.solver import Callback, Options, Step, solve
 from csrr.parameters import ParameterError, list_defaults
 from csrr.ranking.explanations import Explanation
-from csrr.ranking.topk import Products
-from csrr.results.recommendations import NeighborLists, Neighbors
+from csrr.ranking.topk import Products, RowScorer
 
 Start = Factors | LowRank | None
 """The U that a solver begins at, or None."""
 _BEFORE_NEIGHBORS = 0.6
 """The share of the remaining time that the fit of U may take where neighbors follow."""
-
-_MAY_LACK = (COST_COLUMN, *ORDER_COLUMNS)
-
-SEARCH_SPACE: dict[str, Any] = {
-    "cost_ratio": Range(1, 8, log=True),
-    "user_scaling": Range(0, 0.6),
-    "item_scaling": Range(0, 0.6),
-    "reg_sparse": [1.0, 0.85, 0.7],
-    "neighbors": [0, 20, 50],
-    "reg_neighbors": Range(0.3, 30, log=True),
-    "reg_low_rank": LOW_RANK_WALK,
-}
-"""The space of CSRR, and most of that of CSRR-e."""
-
-
-class Fit(NamedTuple):
-    """The result of a solver. If the factors are `free`, the users are folded in once more, as new users are."""
-
-    factors: Factors
-    certificate: Certificate
-    history: list[Step]
-    free: bool = True
-
-    @classmethod
-    def of(cls, solution: Solution, *, free: bool = True) -> Fit:
-        """Return the factors of a low-rank solution."""
-        return cls(Factors.of(solution.low_rank), solution.certificate, solution.history, free)
 
 
 class CSRRBase(Recommender):
@@ -125,6 +91,7 @@ class CSRRBase(Recommender):
     neighbor_scaling: float = 0.0
     order: Literal["ignore", "next", "recent", "auto"] = "ignore"
     decay: float | Sequence[float] | Literal["auto"] = "auto"
+    horizon: float | Literal["auto"] = "auto"
     history_scaling: float | Literal["auto"] = "auto"
     rare_scaling: float | Literal["auto"] = "auto"
     denoise: float | Literal["auto"] = 0.0
@@ -139,7 +106,7 @@ class CSRRBase(Recommender):
     time_limit: float | None
     dtype: Literal["float32", "float64"]
     threads: int
-    engine: Engine | None = None
+    engine: Any = "auto"
     seed: int
     fixed_settings: Settings | None = None
     """Settings in place of all that the parameters leave open; None: these are chosen."""
@@ -148,12 +115,7 @@ class CSRRBase(Recommender):
         (
             *KEPT,
             STEPS,
-            SparseArray.of("specific", ("users", "items"), inside="seen"),
-            ORDER_PARTS,
-            *(
-                Values(f"chosen.{name}", ("trials",), (*FLOATS, *WHOLE), is_free=True, optional=name in _MAY_LACK)
-                for name in (*TRIAL_COLUMNS, *_MAY_LACK)
-            ),
+            *CHOSEN_PARTS,
         ),
         CSRRFacts,
     )
@@ -167,7 +129,10 @@ class CSRRBase(Recommender):
     costs_: Costs
     chosen_: Chosen
     fitted_: FittedProblem
-    _faded: FadedScores | None = None
+    spread_users: Any = None
+    """The users of a fit by Dask's workers, who have them, as long as they do; else None."""
+    features_: Features | None = None
+    user_features_: Features | None = None
 
     # Fitting
 
@@ -180,6 +145,9 @@ class CSRRBase(Recommender):
         start: CSRRBase | None = None,
         user_costs: Any = None,
         item_costs: Any = None,
+        client: Any = None,
+        items: Any = None,
+        users: Any = None,
         verbose: bool = False,
     ) -> Self:
         """Fit to data, and return the model.
@@ -187,7 +155,8 @@ class CSRRBase(Recommender):
         Parameters
         ----------
         data
-            A log, a table with user and item columns, or a users x items matrix.
+            A log, a table with user and item columns, or a users x items matrix. For Dask's workers a folder of Parquet
+            files, or a Dask DataFrame: the model then has the item side, and `save` writes the users beside it.
         y
             Not used; required by scikit-learn.
         callback
@@ -198,6 +167,11 @@ class CSRRBase(Recommender):
             Factors on the cost of a miss, by user or item: numbers by id (default 1), or one for each in the order of
             the log's ids. With `miss_cost` they set the probability above which a recommendation pays, otherwise they
             weigh clicks.
+        client
+            A Dask client, or the address of a scheduler, whose workers are to fit; None: as `engine` says.
+        items, users
+            What items, or users, are like: anything that `csrr.read_features` takes. Those that have no events in the
+            data are then items, or users, of the model too.
         verbose
             Whether to report progress on stderr: a bar on a terminal (with rich), lines elsewhere.
 
@@ -212,8 +186,15 @@ class CSRRBase(Recommender):
             For parameters that are not valid, or not for these data.
         """
         self.check_params()
+        if client is not None or hasattr(data, "to_delayed") or (isinstance(data, str | PathLike) and is_dir(data)):
+            from csrr.models.spread import fit_anywhere
+
+            costs = {"start": start, "user_costs": user_costs, "item_costs": item_costs, "items": items, "users": users}
+            fitted: Self = fit_anywhere(self, data, client, costs, callback, verbose=verbose)
+            return fitted
         # 1. The log, checked and weighed.
         log = self.read(data)
+        given = None if items is None and users is None else read_given(log, items, users)
         _check_start(start, log)
         weighed = weigh(self, log)
         with self._in_fit(), follow_steps(callback, verbose=verbose, aim=self.tol) as report:
@@ -225,12 +206,18 @@ class CSRRBase(Recommender):
             first = None if start is None else start.fitted_.make_factors(self.dtype)
             if first is not None:
                 first = Factors(problem.problem.engine.put(problem.problem.pattern, first.users), first.items)
-            return self._solve_all(log, problem, first, chosen, report)
+            self._solve_all(log, problem, first, chosen, report)
+            return self if given is None else add_features(self, given)
 
     @contextmanager
     def _in_fit(self) -> Iterator[None]:
         """Sets the time limit and the threads of a fit, and names the parameter that makes a system singular."""
-        with limit_time(self.time_limit), use_threads(self.threads, blas=1), _name_parameter(self.reg_neighbors):
+        with (
+            limit_time(self.time_limit),
+            use_threads(self.threads, blas=1),
+            explain_memory(self.engine),
+            name_parameter(self.reg_neighbors),
+        ):
             yield
 
     def _solve_all(
@@ -243,7 +230,7 @@ class CSRRBase(Recommender):
         balanced = None
         with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
             if chosen.settings.neighbors and not problem.is_balanced and chosen.order.kind != "next":
-                balanced = problem.find_balanced()
+                balanced = problem.compute_balanced()
                 if start is None and self.is_convex and not self.is_paper_form and not problem.problem.is_slack:
                     start = balanced
             found = self._solve(problem, start, callback)
@@ -257,6 +244,8 @@ class CSRRBase(Recommender):
         callback: Callback | None = None,
         user_costs: Any = None,
         item_costs: Any = None,
+        items: Any = None,
+        users: Any = None,
     ) -> Self:
         """Add events to the training data, refit on all of them, and return the model.
 
@@ -277,6 +266,8 @@ class CSRRBase(Recommender):
             As for `fit`.
         user_costs, item_costs
             As for `fit`, for all users and items; default: those of the fit, and 1 for new users and items.
+        items, users
+            Tables of new items, or users, for a model that was fitted with features; how these count stays.
 
         Returns
         -------
@@ -298,6 +289,8 @@ class CSRRBase(Recommender):
         CSRR(cost_ratio=5, reg_low_rank=0.2, neighbors=5), fitted to 61 users x 40 items
         """
         self.check_params()
+        self.check_fitted()
+        kept = keep_features(self, items, users)
         log = join_events(self, new_events)
         clicks = self.fitted_.clicks
         if user_costs is None:
@@ -305,12 +298,10 @@ class CSRRBase(Recommender):
         if item_costs is None:
             item_costs = _place_costs(clicks.item, self.items_, log.items)
         if choose:
-            return self.fit(log, callback=callback, user_costs=user_costs, item_costs=item_costs)
+            self.fit(log, callback=callback, user_costs=user_costs, item_costs=item_costs)
+            return add_features(self, kept.meet(log, stays=False))
         # The settings that were chosen stay; parameters may have changed.
-        kind = self.chosen_.order.kind if self.order == "auto" else self.order
-        order, _ = resolve_order(self, kind, self.chosen_.order)
-        space, settings = find_search_space(self, order.kind), self.chosen_.settings
-        settings = space.given._replace(**{name: getattr(settings, name) for name in space.open})
+        settings, order = keep_settings(self)
         with self._in_fit():
             problem = build_problem(self, weigh(self, log), settings, user_costs, item_costs)
             start = None
@@ -319,7 +310,8 @@ class CSRRBase(Recommender):
                 items = place_rows_by_id(self.fitted_.items, self.items_, log.items)
                 start = self.fitted_.make_start(problem, users, items)
             chosen = replace(self.chosen_, settings=settings, order=order)
-            return self._solve_all(log, problem, start, chosen, callback)
+            self._solve_all(log, problem, start, chosen, callback)
+            return add_features(self, kept.meet(log))
 
     @property
     def uses_order(self) -> bool:
@@ -330,7 +322,7 @@ class CSRRBase(Recommender):
     @property
     def reads_order(self) -> bool:
         """Whether scores depend on the order of histories: not where "auto" came to none."""
-        return self._faded is not None
+        return self.fitted_.faded is not None
 
     @property
     def _keeps_order(self) -> bool:
@@ -342,11 +334,11 @@ class CSRRBase(Recommender):
         """Whether the solver is the paper's own; then no parameters are searched, and an update starts anew."""
         return False
 
-    def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+    def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> FactoredSolution:
         """U: here the optimum of the convex problem, to a relative gap of `tol`."""
         options = self._make_options(problem.settings)
         first = start.to_low_rank(problem.problem.engine) if isinstance(start, Factors) else start
-        return Fit.of(solve(problem.problem, options, start=first, callback=callback))
+        return FactoredSolution.of(solve(problem.problem, options, start=first, callback=callback))
 
     def _make_options(self, settings: Settings) -> Options:
         """When the solver is to stop: at a gap, after so many iterations, or when the time of the fit is up."""
@@ -355,7 +347,7 @@ class CSRRBase(Recommender):
         return Options(self.tol, self.max_iter, seconds, settings.max_rank, self.seed)
 
     def complete(
-        self, log: Log, built: ClickProblem, found: Fit, chosen: Chosen, balanced: LowRank | None = None
+        self, log: Log, built: ClickProblem, found: FactoredSolution, chosen: Chosen, balanced: LowRank | None = None
     ) -> Self:
         """Add S and V to U, and set the fitted attributes.
 
@@ -378,58 +370,91 @@ class CSRRBase(Recommender):
             The model itself.
         """
         factors = found.factors
-        # The users once more, unless the time is up.
-        if found.free and seconds_left() != 0:
+        # The users once more, as new users are folded in, unless the time is up.
+        if not self.is_paper_form and seconds_left() != 0:
             factors = refold_users(built.problem, factors)
-        faded, neighborhood = None, self._find_neighborhood(built, factors, balanced, chosen.order)
+        neighborhood = self._fit_neighborhood(built, factors, balanced, chosen)
         if neighborhood is None:
             neighborhood = Neighborhood.none(log.n_items)
             note = f"{chosen.note}; then none: the time limit left no time for neighbors"
             chosen = replace(chosen, settings=chosen.settings._replace(neighbors=0), note=note)
-        if chosen.order.kind != "ignore":
-            faded = fit_faded(log, built, factors.items, neighborhood, chosen.order)
-            neighborhood = Neighborhood.none(log.n_items)
-        spec = ProblemSpec(
-            self.loss, built.costs.alpha, float(self.user_scaling), found.free, self.choose_weighing(log)
-        )
-        bounds = {"is_bounded": self._is_bounded(spec), "always_has_v": self.reg_sparse == "auto"}
         self.remember(log)
-        fitted, self.specific_ = FittedProblem.of(built, self.seen_, spec, factors, neighborhood, **bounds)
-        self._take(fitted, faded)
+        self.features_, self.user_features_ = None, None
+        self._take(FittedProblem.of(self, log, built, factors, neighborhood, chosen.order))
         self.chosen_ = replace(chosen, n_now=len(log))
-        has_neighbors = not neighborhood.is_empty or (faded is not None and faded.weights.nnz > 0)
-        self.certificate_ = replace(found.certificate, has_neighbors=has_neighbors)
+        self.certificate_ = replace(found.certificate, has_neighbors=self.fitted_.has_neighbors)
         self.rank_, self.history_ = found.certificate.rank, found.history
         return self
 
-    def _find_neighborhood(
-        self, built: ClickProblem, own: Factors, balanced: LowRank | None, order: OrderSettings
+    def _fit_neighborhood(
+        self, built: ClickProblem, own: Factors, balanced: LowRank | None, chosen: Chosen
     ) -> Neighborhood | None:
         """The neighbors; None where the time is up, unless their number was given.
 
         They are fitted to the residual of a balanced U: the fit's `own`, or another.
         """
-        if order.kind == "next":
+        if chosen.order.kind == "next":
             return Neighborhood.none(built.problem.pattern.shape[1])
         try:
             with cut_off(seconds_left() if self.neighbors == "auto" else None):
                 u = own.users, own.items
                 if built.settings.neighbors and not built.is_balanced:
-                    u = (built.find_balanced() if balanced is None else balanced).split()
+                    u = (built.compute_balanced() if balanced is None else balanced).split()
                 return Neighborhood.of(built, u, float(self.user_scaling))
         except TimeUpError:
             return None
 
-    def _is_bounded(self, spec: ProblemSpec) -> bool:
-        return not (self.is_convex or spec.free)
+    def take_problem(self, fitted: FittedProblem) -> None:
+        """Give the model a solved problem of its users and items, whose scores it has from then on.
 
-    def _take(self, fitted: FittedProblem, faded: FadedScores | None) -> None:
-        self.fitted_, self._faded = fitted, faded
-        self.user_factors_: Float32Array = fitted.users
-        self.item_factors_: Float32Array = fitted.items
-        if faded is not None:
-            self.user_factors_, self.item_factors_ = faded.find_users(self.seen_, self._ages), faded.right
-        self.l1_, self.l2_, self.costs_ = fitted.l1, fitted.l2, fitted.costs
+        Parameters
+        ----------
+        fitted
+            The problem.
+        """
+        self._computed = {}
+        self._take(fitted)
+
+    @property
+    def described_users(self) -> BoolArray | None:
+        """Which users have scores that mean something without events, shape (n_users,), by their features; or None."""
+        features = self.user_features_
+        return None if features is None or not features.strengths.factor else features.encoded.is_there
+
+    def take_item_side(
+        self, fitted: FittedProblem, items: IdMap, item_counts: Int64Array, found: Any, chosen: Chosen
+    ) -> None:
+        """Set the fitted attributes of a model without users.
+
+        Parameters
+        ----------
+        fitted
+            The problem with its solution; of no user.
+        items
+            The ids of the items.
+        item_counts
+            The number of events of each, shape (n_items,).
+        found
+            U, as the solver found it.
+        chosen
+            The settings of the fit, and how they were chosen.
+        """
+        self.remember(Log(IdMap.range(0), items, np.empty(0, np.int32), np.empty(0, np.int32)))
+        self.item_counts = item_counts
+        self._take(fitted)
+        self.certificate_ = replace(found.certificate, has_neighbors=fitted.has_neighbors)
+        self.rank_, self.history_, self.chosen_ = found.certificate.rank, found.history, chosen
+
+    @ask_one_state
+    def save(self, path: str | PathLike[str]) -> None:
+        super().save(path)
+        if self.spread_users is not None:
+            self.spread_users.save(path)
+
+    def _take(self, fitted: FittedProblem) -> None:
+        self.fitted_ = fitted
+        self.user_factors_, self.item_factors_ = fitted.factors
+        self.specific_, self.costs_, self.l1_, self.l2_ = fitted.specific, fitted.costs, fitted.l1, fitted.l2
 
     # Parameters, costs and settings
 
@@ -488,9 +513,11 @@ class CSRRBase(Recommender):
         self.cost_spec.check()
         smallest = 1e-5 if self.dtype == "float32" else 1e-12
         if self.is_convex and self.tol < smallest:
-            raise ParameterError(
-                f"tol={self.tol!r} is beyond {self.dtype}, which resolves a relative gap of {smallest:g}"
-                + ('; use dtype="float64"' if self.dtype == "float32" else "")
+            raise ParameterError.of(
+                "tol",
+                self.tol,
+                f"is beyond {self.dtype}, which resolves a relative gap of {smallest:g}"
+                + ('; use dtype="float64"' if self.dtype == "float32" else ""),
             )
 
     @property
@@ -526,25 +553,8 @@ class CSRRBase(Recommender):
         return 1 / (1 + ratio)
 
     def decide_cells(self, user_rows: Rows, item_rows: Rows) -> Any:
-        factors = self.fitted_.clicks.find_factors(user_rows, item_rows)
+        factors = self.fitted_.clicks.get_factors(user_rows, item_rows)
         return 1 / (1 + self.costs_.ratio * factors)
-
-    def choose_weighing(self, log: Log) -> Weighing:
-        """Return how the events of a log are weighed: by `event_weights`, and with a half-life always by their weight.
-
-        Parameters
-        ----------
-        log
-            The training log.
-
-        Returns
-        -------
-        weighing
-            `event_weights`, without "auto".
-        """
-        kind = self.event_weights
-        resolved: Weighing = ("linear" if uses_weights(self, log) else "ignore") if kind == "auto" else kind
-        return "linear" if uses_times(self) and resolved == "ignore" else resolved
 
     def strength(self, data: Any) -> float:
         """Return the l1 that a fit would have: what `reg_low_rank` comes to there.
@@ -594,65 +604,106 @@ class CSRRBase(Recommender):
         In units of a click, for a user of one click; see `Neighborhood`.
         """
         self.check_fitted()
-        faded = self._faded
-        weights: sparse.csr_array[np.float32, tuple[int, int]]
-        weights = self.fitted_.neighborhood.weights if faded is None else faded.latest
+        weights: sparse.csr_array[np.float32, tuple[int, int]] = self.fitted_.neighbors
         return weights
 
-    @property
-    def _ages(self) -> Int32Array:
-        assert self.seen_ages_ is not None
-        return self.seen_ages_
-
-    def _fade_seen(self) -> Any:
-        """The histories of all users, faded, csr of shape (n_users, C*n_items)."""
-        faded = self._faded
-        assert faded is not None
-        return self._compute_once("faded", lambda: faded.fade(self.seen_, self._ages))
-
     def make_products(self) -> Products:
-        if self._faded is not None:
-            return self._faded.make_products(self, self.user_factors_, self._fade_seen())
-        nearby, genuine = self.fitted_.neighborhood, self.fitted_.genuine
-        scale = self._compute_once("scale", lambda: nearby.scale(self.seen_, genuine))
-        return Products(self.scored_items(nearby.weights), self.user_factors_, self.seen_, scale, genuine)
+        return self.fitted_.make_products(self)
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
-        common = super().score_pairs(user_rows, item_rows)
-        if self._faded is not None:
-            return common + self._faded.score_pairs(self._fade_seen(), user_rows, item_rows)
-        fitted = self.fitted_
-        return common + fitted.neighborhood.score_pairs(self.seen_, user_rows, item_rows, fitted.genuine)
+        return super().score_pairs(user_rows, item_rows) + self.fitted_.score_pairs(user_rows, item_rows)
 
     # New users and items
 
     @property
     def history_weight(self) -> float | None:
         """The weight of a click in a new history without weights; None if weights are not used."""
-        kind = self.fitted_.spec.event_weights
-        if kind == "linear" and self.seen_weights_ is None and self.seen_times_ is not None:
-            # Weights come from the age alone, and clicks of a new history are of today.
-            return 1.0
-        return None if kind == "ignore" else self.fitted_.clicks.find_typical_weight(kind)
+        has_weights = self.seen_weights_ is not None or self.seen_times_ is None
+        return self.fitted_.get_history_weight(has_weights=has_weights)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        if self._faded is not None:
-            return self._faded.fold(self, users, seen)
         with use_threads(self.threads or n_threads(), blas=1):
-            factors, specific = self.fitted_.fold_histories(seen)
-        nearby = self.fitted_.neighborhood
-        products = Products(self.scored_items(nearby.weights), factors, seen, nearby.scale(seen))
-        return FoldedFactors(users, seen, self, products, factors, specific)
+            return self.fitted_.fold_users(self, users, seen)
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
-        neighborhood, genuine = self.fitted_.neighborhood, self.fitted_.genuine
-        with use_threads(self.threads, blas=1), _name_parameter(self.reg_neighbors):
-            factors, weights = self.fitted_.fold_items(self.seen_, chosen, self.chosen_.settings)
-        if self._faded is not None:
-            counts = np.maximum(np.diff(chosen.indptr), 1)
-            factors *= (counts ** -float(self.chosen_.order.rare_scaling)).astype(np.float32)[:, None]
-        score_rows = make_scorer(self, factors, weights, neighborhood.scale(self.seen_, genuine), genuine)
-        return FoldedItems.of(self, log, chosen, score_rows, factors, weights)
+        with use_threads(self.threads, blas=1), name_parameter(self.reg_neighbors):
+            return self.fitted_.fold_items(self, log, chosen)
+
+    @change_at_once
+    def add_items(self, items: Any) -> Self:
+        """Add new items by what they are like, without a refit, and return the model, which was fitted with `items`.
+
+        They get the factors and neighbor weights that their features say, and are items like any other from then on.
+        Items with events stay as they are; those without get the features of the table.
+
+        Parameters
+        ----------
+        items
+            A table of new items, with columns that the model knows: anything that `csrr.read_features` takes.
+
+        Returns
+        -------
+        model
+            The model itself.
+
+        Raises
+        ------
+        ParameterError
+            For a model that was fitted without `items`.
+        DataError
+            For a table that cannot be used.
+
+        Examples
+        --------
+        >>> log = csrr.synthetic(60, 40, events_per_user=10).log
+        >>> tags = {"item": range(40), "tag": ["red", "green"] * 20}
+        >>> model = csrr.CSRR(cost_ratio=5, reg_low_rank=0.2, neighbors=5).fit(log, items=tags)
+        >>> model.add_items({"item": [40], "tag": ["red"]})
+        CSRR(cost_ratio=5, reg_low_rank=0.2, neighbors=5), fitted to 60 users x 41 items
+        """
+        self.check_fitted()
+        return add_items(self, items)
+
+    @ask_one_state
+    def fold_in_features(self, items: Any) -> FoldedItems:
+        """Return new items by what they are like, with scores and lists, beside the model, which stays as it is.
+
+        Of a stream of items, batch after batch can be scored so in the memory of one batch; `add_items` keeps them.
+
+        Parameters
+        ----------
+        items
+            As for `add_items`; the model knows none of them.
+
+        Returns
+        -------
+        items
+            An object with `score` and `recommend`; its lists have known and new items.
+
+        Raises
+        ------
+        ParameterError
+            For a model that was fitted without `items`, and for an item that it knows.
+        """
+        self.check_fitted()
+        return fold_in_features(self, items)
+
+    @change_at_once
+    def add_users(self, users: Any) -> Self:
+        """Add people without a history by what they are like, and return the model, which was fitted with `users`.
+
+        Parameters
+        ----------
+        users
+            A table of people, with columns that the model knows: anything that `csrr.read_features` takes.
+
+        Returns
+        -------
+        model
+            The model itself.
+        """
+        self.check_fitted()
+        return add_users(self, users)
 
     # Explanations and similar items
 
@@ -671,71 +722,26 @@ class CSRRBase(Recommender):
         -------
         explanation
             A contribution for each item of the history; `neighbors` is its part from neighbors, the rest is common
-            taste.
+            taste. `shared` names what both items have in common, in a model that was fitted with `items`.
         """
         self.check_fitted()
-        row, column, fitted = self.users_.row(user), self.items_.row(item, "item"), self.fitted_
-        if self._faded is not None:
-            mine = slice(self.seen_.indptr[row], self.seen_.indptr[row + 1])
-            history, ages = self.seen_.indices[mine], self._ages[mine]
-            return explain_score(self, user, item, history, *self._faded.explain(history, ages, column), ages)
-        history, amounts = fitted.explain(self.seen_, row, column)
-        through = None
-        if not fitted.neighborhood.is_empty:
-            through = fitted.neighborhood.explain_history(self.seen_, row, column, fitted.genuine)
-        return explain_score(self, user, item, history, amounts, through)
+        # With one thread, BLAS rounds alike on any number of cores.
+        with use_threads(self.threads or n_threads(), blas=1):
+            return name_shared(self, self.fitted_.explain(self, user, item))
 
-    @ask_one_state
-    def similar_items(  # type: ignore[override]
-        self,
-        items: Any,
-        k: int = 10,
-        *,
-        by: Literal["auto", "neighbors", "factors", "next"] = "auto",
-        candidates: Any = None,
-        exclude: Any = None,
-        where: Mapping[str, Any] | None = None,
-        unknown: Unknown = "raise",
-    ) -> Neighbors | NeighborLists:
-        """Return the items most similar to an item, or to each of several.
-
-        Parameters
-        ----------
-        items
-            The id of an item, or several ids.
-        k
-            The maximal number of similar items.
-        by
-            "neighbors": the items with the largest positive weights for it, with `order` those that it comes after;
-            "next": with order "next", the items that come after it: those whose scores it raises most as the latest
-            item; "factors": the largest cosine of item factors; "auto": by neighbors if the item has any.
-        candidates
-            The ids of the items to choose among; None for all.
-        exclude
-            The ids of items to leave out.
-        where
-            Only items that meet these conditions on columns of the item table, as for `recommend`.
-        unknown
-            What to do with unknown ids: "raise" an error, or "ignore": an empty list and an `UnknownIdWarning`.
-
-        Returns
-        -------
-        neighbors
-            The similar items, most similar first: `Neighbors` of one item, `NeighborLists` of several.
-        """
+    def _choose_likeness(self, by: str) -> RowScorer:
         if by not in ("auto", "neighbors", "factors", "next"):
-            raise ParameterError(f'by={by!r} must be "auto", "neighbors", "factors" or "next"')
+            raise ParameterError.of("by", by, 'must be "auto", "neighbors", "factors" or "next"')
         if by == "next" and self.is_fitted and self.chosen_.order.kind != "next":
-            raise ParameterError('by="next" needs a model of what comes next: fit one with order="next"')
-        options = SimilarItemsOptions(candidates=candidates, exclude=exclude, unknown=unknown, where=where)
-        return find_similar(self, "item", items, k, partial(self._score_similar, by), options)
+            raise ParameterError.of("by", by, 'needs a model of what comes next: fit one with order="next"')
+        return partial(self._score_similar, by)
 
     def _score_similar(self, by: str, rows: Rows) -> Float32Array:
         """Return the similarities of items to all, shape (len(rows), n_items), by neighbors or factors."""
         if by == "factors":
             return self.score_similar_items(rows)
-        if by == "next" and self._faded is not None:
-            return self._faded.score_after(rows)
+        if by == "next" and self.fitted_.faded is not None:
+            return self.fitted_.faded.score_after(rows)
         weights = self._compute_once("neighbors by item", lambda: self.neighbors_.T.tocsr())[rows].toarray()
         scores = mark_nothing(np.maximum(weights, 0))
         if by == "auto" and (alone := ~(weights > 0).any(axis=1)).any():
@@ -762,15 +768,7 @@ class CSRRBase(Recommender):
             classified as "own taste", "isolated" or "unclear".
         """
         self.check_fitted()
-        row = self.users_.row(user)
-        mine = self.specific_[[row]].tocsr()
-        order = np.argsort(-mine.data, kind="stable")
-        chosen = mine.indices[order]
-        kinds: npt.NDArray[np.str_] = np.empty(0, np.str_)
-        support: FloatArray = np.empty(0)
-        if len(chosen):
-            kinds, support = judge_choices(self.tastes(), row, chosen)
-        return Preferences(*name_items(self, chosen), mine.data[order], user, kinds, support)
+        return list_preferences(self, user)
 
     def tastes(self) -> Tastes:
         """Return the similarities by which user-specific choices are classified; computed once after a fit.
@@ -780,7 +778,7 @@ class CSRRBase(Recommender):
         tastes
             The similarity of items, for each user without that user's own influence.
         """
-        tastes: Tastes = self._compute_once("tastes", lambda: self.noise_model().fitted_.find_tastes(self.seen_))
+        tastes: Tastes = self._compute_once("tastes", lambda: self.noise_model().fitted_.make_tastes())
         return tastes
 
     @ask_one_state
@@ -825,7 +823,7 @@ class CSRRBase(Recommender):
             One row per change; each takes one or two fits.
         """
         self.check_fitted()
-        return find_stability(self, popularity=popularity)
+        return measure_stability(self, refit, popularity=popularity)
 
     def noise_model(self) -> Self:
         """Return the model that tells which clicks are noise: of `reg_sparse` 0.5 or less and "noise" low rank.
@@ -837,22 +835,7 @@ class CSRRBase(Recommender):
         model
             This model, or one like it fitted to its clicks.
         """
-        log = self._costed_log()
-        by_rule = {
-            "reg_low_rank": "noise",
-            "neighbors": 0,
-            "reg_sparse": STRONG,
-            "l1": None,
-            "l2": None,
-            "denoise": 0.0,
-        }
-        other = self._copy_with(**by_rule)
-        is_exact = self.get_params().get("box", "none") == "none"
-        is_strict = self.l2_ is not None and self.l2_ <= STRONG * self.costs_.alpha * (1 + 1e-6)
-        is_like_it = is_exact and is_strict and self.fitted_.genuine is None
-        if is_like_it and np.isclose(self.l1_, other.strength(log), rtol=1e-3):
-            return self
-        return other.fit(log, start=self)
+        return choose_noise_model(self)
 
     def make_strict(self, log: Log) -> Self:
         """Return a new model with these parameters, but a `reg_sparse` small enough to find noise.
@@ -867,11 +850,7 @@ class CSRRBase(Recommender):
         model
             Not fitted.
         """
-        share = RULE.reg_sparse if self.reg_sparse == "auto" else self.reg_sparse
-        if self.l2 is not None:
-            share = self.l2 / self.resolve_costs(log).with_weight(RULE.cost_ratio).alpha
-        params = self._list_exact_params()
-        return type(self)(**params | {"reg_sparse": min(share, STRONG), "l2": None, "denoise": 0.0})
+        return make_strict(self, log)
 
     def leave_out(self) -> LeaveOneOut:
         """Return U on the clicked cells less the influence of each cell's own click, and on the others.
@@ -890,80 +869,28 @@ class CSRRBase(Recommender):
         if self.rank_ == 0 and min(self.seen_.shape) > 1 and self.seen_.nnz < n_cells:
             raise ParameterError("this model has found no common taste (rank 0) to judge clicks by; lower reg_low_rank")
         with use_threads(self.threads, blas=1):
-            return self.fitted_.leave_out(self.seen_, self.dtype)
+            return self.fitted_.leave_out(self.dtype)
 
     def explained_shares(self) -> npt.NDArray[np.float32]:
         target = self.costs_.alpha if self.fitted_.spec.loss == "II" else 1.0
         return super().explained_shares() / target
 
-    def refit(self, which: BoolArray, **changes: Any) -> Self:
-        """Return a model with the settings of this one, but for some changes, fitted to some of its events.
-
-        Parameters
-        ----------
-        which
-            The events, shape (n_events,).
-        **changes
-            Parameters by name.
-
-        Returns
-        -------
-        model
-            A new model, fitted.
-        """
-        changed = {name: value for name, value in changes.items() if name in Settings._fields}
-        model = self._copy_with(**changes)
-        if self._faded is not None:
-            changed["neighbors"] = 0
-        model.fixed_settings = self.chosen_.settings._replace(**changed)
-        return model.fit(self._costed_log().select(which))
-
-    def _costed_log(self) -> Log:
-        """The training events, with the costs of their misses as weights."""
-        return replace(self.training_log(), weights=self.fitted_.clicks.values)
-
-    def _copy_with(self, **changes: Any) -> Self:
-        """A new model with these parameters and some changes, to be fitted to events of `_costed_log`."""
-        params = self._list_exact_params()
-        if self.fitted_.clicks.values is not None:
-            params |= {"event_weights": "cost", "half_life": None}
-        return type(self)(**params | changes)
-
-    def _list_exact_params(self) -> dict[str, Any]:
-        """The parameters, those of the exact solver in place of the paper's; ParameterError for a model without V."""
-        params = self.get_params()
-        if not self.has_v:
-            raise ParameterError(f"{type(self).__name__} has no V to tell noise by; fit a CSRR or CSRRe")
-        # What came first says nothing about noise.
-        changes: dict[str, Any] = {"order": "ignore"} if "order" in params else {}
-        return params | changes | ({"box": "none", "step": "auto"} if params.get("box", "none") != "none" else {})
-
     # Saving
 
     def state(self) -> ModelState:
-        arrays, facts = self.fitted_.state()
-        arrays |= {
-            **step_arrays(self.history_),
-            **sparse_arrays("specific", self.specific_),
-            **{f"chosen.{name}": column for name, column in self.chosen_.columns.items()},
-        }
-        chosen = self.chosen_
-        facts |= {"settings": chosen.settings, "chosen": chosen.note, "chosen_events": chosen.n_events}
-        if self._faded is not None:
-            arrays |= self._faded.state()
-            facts["order"] = OrderFacts.of(chosen.order)
-        return arrays, facts | {"certificate": self.certificate_, "rank": self.rank_}
+        (arrays, facts), (chosen, how) = self.fitted_.state(), self.chosen_.state()
+        arrays |= {**step_arrays(self.history_), **sparse_arrays("specific", self.specific_), **chosen}
+        if self.fitted_.faded is not None:
+            arrays |= self.fitted_.faded.state()
+        arrays |= feature_arrays("features", self.features_) | feature_arrays("user_features", self.user_features_)
+        facts |= describe_features(self)
+        return arrays, {**facts, **how, "certificate": self.certificate_, "rank": self.rank_}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        faded = FadedScores.from_state(arrays, facts["order"].kind, self.seen_ages_)
-        is_bounded = self._is_bounded(facts["posed"])
-        self._take(FittedProblem.from_state(arrays, facts, self.engine or THREADS, is_bounded=is_bounded), faded)
-        self.specific_ = sparse_from(arrays, "specific", self.seen_.shape)
+        self._take(FittedProblem.from_state(arrays, facts, self))
+        restore_features(self, arrays, facts)
         self.history_, self.rank_, self.certificate_ = steps_from(arrays), facts["rank"], facts["certificate"]
-        names = (*TRIAL_COLUMNS[:-2], *ORDER_COLUMNS, *TRIAL_COLUMNS[-2:], COST_COLUMN)
-        columns = {name: arrays[key] for name in names if (key := f"chosen.{name}") in arrays}
-        chosen = facts["settings"], facts["chosen"], facts["chosen_events"], self.seen_.nnz
-        self.chosen_ = Chosen(columns, *chosen, facts["order"].make_settings(faded))
+        self.chosen_ = Chosen.from_state(arrays, facts, self.seen_.nnz, self.fitted_.faded)
 
 
 def _check_start(start: Any, log: Log) -> None:
@@ -971,7 +898,7 @@ def _check_start(start: Any, log: Log) -> None:
     if start is None:
         return
     if not isinstance(start, CSRRBase):
-        raise ParameterError(f"start={start!r} must be a fitted CSRR, CSRRe, MCShift or BiasMC")
+        raise ParameterError.of("start", start, "must be a fitted CSRR, CSRRe, MCShift or BiasMC")
     start.check_fitted()
     if (len(start.users_), len(start.items_)) != (log.n_users, log.n_items):
         raise ParameterError(
@@ -987,12 +914,3 @@ def _place_costs(costs: Any, known: IdMap, joined: IdMap) -> Any:
     placed, is_new = place_rows_by_id(costs, known, joined)
     placed[is_new] = 1
     return placed
-
-
-@contextmanager
-def _name_parameter(reg_neighbors: Any) -> Iterator[None]:
-    """Raises ParameterError for a singular system, with the parameter that makes it singular."""
-    try:
-        yield
-    except SingularError as error:
-        raise ParameterError(f"reg_neighbors={reg_neighbors!r} is too small: {error}") from None

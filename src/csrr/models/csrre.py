@@ -8,11 +8,12 @@ import numpy as np
 
 from csrr import model_parameters as shared
 from csrr.models.build_problem import ClickProblem
-from csrr.models.csrr_base import SEARCH_SPACE, CSRRBase, Fit, Start
+from csrr.models.csrr import SEARCH_SPACE
+from csrr.models.csrr_base import CSRRBase, Start
 from csrr.models.search_space import Range, Ranks
 from csrr.models.settings import resolve_rank
-from csrr.numerics.algorithm2 import algorithm2, guess_nonnegative, take_nonnegative_part
-from csrr.numerics.factored import Factors, pick_lower, solve_factored, widen
+from csrr.numerics.factored import FactoredSolution, Factors, pick_lower, solve_factored, widen
+from csrr.numerics.paper_solvers import algorithm2, guess_nonnegative, take_nonnegative_part
 from csrr.numerics.problem import Problem
 from csrr.numerics.solver import Callback
 from csrr.parameters import ParameterError, declare, parameter
@@ -93,7 +94,8 @@ class CSRRe(CSRRBase):
         How much clicks on popular items are scaled down, from 0 (not at all) to 1.
     hold_out
         Which tenth of the events "auto" parameters are chosen on: "random" or "last" of each user's, or the last of all
-        in "time"; "auto": as the log's own test was held out (`csrr.split`), else at random.
+        in "time"; "auto": as the log's own test was held out (`csrr.split`), else at random. With `order` it is a
+        fifth, or each user's last event if nothing else is said.
     tol
         Stop at this relative gap to the optimum; in CSRRe, at this relative gain.
     max_iter
@@ -105,8 +107,9 @@ class CSRRe(CSRRBase):
     threads
         The number of threads; 0 for all cores.
     engine
-        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
-        this process.
+        Where the work runs: on threads of this process, which is what "auto" is, on a GPU ("cuda"), with workers of
+        Dask ("dask"), or where an object with the methods of `csrr.numerics.engine.Engine` has it. Results differ by
+        rounding; no file keeps it.
     seed
         Seed of the random numbers.
 
@@ -130,6 +133,8 @@ class CSRRe(CSRRBase):
         What was tried on held-out events, a row each, and the settings that were taken.
     fitted_
         The problem as it was solved, for folding in and judging.
+    features_, user_features_
+        What the fit was told of items and users, and how much it counts: `Features`; or None.
     user_factors_, item_factors_
         P and Q, shapes (n_users, rank) and (n_items, rank), in units where a click is 1.
     users_, items_
@@ -186,7 +191,7 @@ class CSRRe(CSRRBase):
     time_limit: shared.TimeLimit = None
     dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
-    engine: shared.Engine = None
+    engine: shared.Engine = "auto"
     seed: shared.Seed = 0
 
     # No walk: a start of low rank holds the factors back, and the fits take longer.
@@ -213,20 +218,20 @@ class CSRRe(CSRRBase):
         if self.step != "auto" and self.factors == "free":
             raise ParameterError('step goes with factors="nonnegative": the free form needs none')
         if self.v_update != "best" and self.factors == "free":
-            raise ParameterError('v_update="step" goes with factors="nonnegative": the free form has V at its best')
+            raise ParameterError.of(
+                "v_update", "step", 'goes with factors="nonnegative": the free form has V at its best'
+            )
 
-    def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> Fit:
+    def _solve(self, problem: ClickProblem, start: Start, callback: Callback | None) -> FactoredSolution:
         core, options = problem.problem, self._make_options(problem.settings)
         rank = resolve_rank(self.rank, DEFAULT_RANK, core.pattern.shape)
         if not self.is_paper_form:
             first = start.to_low_rank(core.engine) if isinstance(start, Factors) else start
-            solution = solve_factored(core, rank, options, start=first, callback=callback)
-        else:
-            step = None if self.step == "auto" else float(self.step)
-            begin = self._make_nonnegative(core, start, rank) if isinstance(start, Factors) else None
-            single = self.v_update == "step"
-            solution = algorithm2(core, rank, options, step=step, single_v_step=single, start=begin, callback=callback)
-        return Fit(solution.factors, solution.certificate, solution.history, free=not self.is_paper_form)
+            return solve_factored(core, rank, options, start=first, callback=callback)
+        step = None if self.step == "auto" else float(self.step)
+        begin = self._make_nonnegative(core, start, rank) if isinstance(start, Factors) else None
+        single = self.v_update == "step"
+        return algorithm2(core, rank, options, step=step, single_v_step=single, start=begin, callback=callback)
 
     def _make_nonnegative(self, problem: Problem, start: Factors, rank: int) -> Factors:
         """Non-negative factors to begin at: those given, or the positive part of their SVD.

@@ -16,7 +16,8 @@ from csrr._base.lazy_jit import compile_loop
 from csrr._base.progress import Callback
 from csrr._base.threads import run_ranges, use_threads
 from csrr.data.log import Log
-from csrr.model_parameters import MOST, AutoReg, Dtype, Threads
+from csrr.model_parameters import MOST, AutoReg, Dtype, Engine, Threads
+from csrr.models.engines import explain_memory, find_engine, find_ranking_engine
 from csrr.models.estimator import follow_steps, join_events
 from csrr.models.foldin import FoldedItems
 from csrr.models.held_out import find_best_multiple
@@ -24,6 +25,7 @@ from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.search_space import AroundAuto
 from csrr.models.store import ModelState
+from csrr.numerics.engine import RankingEngine
 from csrr.parameters import Number, ParameterError, declare, parameter
 from csrr.ranking.topk import split_rows
 
@@ -92,6 +94,10 @@ class EASE(ItemWeightsModel):
         The floating-point precision of the computation.
     threads
         The number of threads; 0 for all cores.
+    engine
+        Where the work runs: on threads of this process, which is what "auto" is, on a GPU ("cuda"), with workers of
+        Dask ("dask"), or where an object with the methods of `csrr.numerics.engine.Engine` has it. Results differ by
+        rounding; no file keeps it.
 
     Attributes
     ----------
@@ -125,6 +131,7 @@ class EASE(ItemWeightsModel):
     reg: AutoReg = parameter(default="auto", kw_only=False)
     dtype: Dtype = "float64"
     threads: Threads = 0
+    engine: Engine = "auto"
 
     search_space: ClassVar = {"reg": AroundAuto(1 / 16, 16)}
     file_schema = FileSchema((Values("weights", ("items", "items")),), EASEFacts)
@@ -155,6 +162,11 @@ class EASE(ItemWeightsModel):
             is.
         """
         self.check_params()
+        if hasattr(type(find_engine(self.engine)), "run_tasks"):
+            raise ParameterError(
+                f"engine={self.engine!r} cannot fit EASE, whose weights between all items must be in one place; CSRR"
+                " with neighbors is what many machines can fit"
+            )
         log = self.read(data)
         _check_memory(log.n_items, self.dtype)
         with follow_steps(callback, verbose=verbose) as report:
@@ -197,10 +209,13 @@ class EASE(ItemWeightsModel):
             if callback is not None:
                 callback(EASEStep(reg, done, time.perf_counter() - began))
 
-        with use_threads(self.threads):
-            gram = _compute_gram(clicks, self.dtype)
-            tell("pairs counted")
-            weights = self._solve(gram, reg, tell)
+        with use_threads(self.threads), explain_memory(self.engine):
+            if (engine := find_ranking_engine(self.engine)) is not None:
+                weights = _solve_on(engine, clicks, reg)
+            else:
+                gram = _compute_gram(clicks, self.dtype)
+                tell("pairs counted")
+                weights = self._solve(gram, reg, tell)
             tell("weights ready")
         self.remember(log)
         self.weights_: Any = weights
@@ -225,7 +240,9 @@ class EASE(ItemWeightsModel):
             tell("inverted")
         if failed or not np.isfinite(lower.diagonal()).all():
             more = ' or dtype="float64"' if single else ""
-            raise ParameterError(f"reg={reg:g} is too small: X'X + reg*I is singular in {self.dtype}; use more{more}")
+            raise ParameterError.of(
+                "reg", reg, f"is too small: X'X + reg*I is singular in {self.dtype}; use more{more}"
+            )
         inverse = lower.T
         diagonal = inverse.diagonal().copy()
         weights = np.empty(inverse.shape, np.float32)
@@ -245,7 +262,7 @@ class EASE(ItemWeightsModel):
         for j in range(chosen.shape[0]):
             weights[:, j], failed = cg(system, clicks.T @ ones[[j]].toarray()[0], rtol=_EXACT, maxiter=_MOST_STEPS)
             if failed:
-                raise ParameterError(f"reg={self.reg_:g} is too small to fold items in; update the model")
+                raise ParameterError.of("reg", self.reg_, "is too small to fold items in; update the model")
         return FoldedItems.of(self, log, chosen, lambda rows: self.seen_[rows] @ weights, weights=weights)
 
     def state(self) -> ModelState:
@@ -255,6 +272,14 @@ class EASE(ItemWeightsModel):
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         super().restore(arrays, facts)
         self.reg_ = facts["reg"]
+
+
+def _solve_on(engine: RankingEngine, clicks: Any, reg: float) -> AnyArray:
+    """Return B, shape (m, m), computed by an engine in double precision."""
+    try:
+        return engine.weigh_all_items(clicks, reg)
+    except np.linalg.LinAlgError:
+        raise ParameterError(f"reg={reg:g} is too small: X'X + reg*I is singular; use more") from None
 
 
 def guess_reg(clicks: Any) -> float:

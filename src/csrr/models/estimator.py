@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int32Array, Int64Array
 from csrr._base.progress import Callback, show_live_line
 from csrr._base.text import fold_html, format_html_facts, format_html_table, format_html_words
 from csrr.data.columns import Times
@@ -97,7 +97,8 @@ def _update_at_once(update: Method) -> Method:
     def update_with_table(self: Any, *args: Any, **kwargs: Any) -> Any:
         table = self.item_table_
         answer = update(self, *args, **kwargs)
-        self.item_table_ = None if table is None else replace(table.align(self.items_), titles=self.titles_)
+        if self.item_table_ is None and table is not None:
+            self.item_table_ = replace(table.align(self.items_), titles=self.titles_)
         return answer
 
     return change_at_once(cast(Method, update_with_table))
@@ -125,6 +126,9 @@ class Estimator(ABC):
     """The events of each item, recent ones weighted more, shape (n_items,); None where the log had no times."""
     item_ages: Float64Array | None = None
     """The time from when each item was first seen to the last training event, shape (n_items,); None without times."""
+
+    item_counts: Int64Array | None = None
+    """The events of each item, shape (n_items,), where the users are not in the model; else None."""
 
     has_factors: ClassVar[bool] = False
     """Whether scores are products of `user_factors_`, (n_users, d), and `item_factors_`, (n_items, d)."""
@@ -197,7 +201,7 @@ class Estimator(ABC):
             The training log.
         """
         self.users_, self.items_, self.titles_ = log.users, log.items, log.titles
-        self.item_table_, self.calibration_ = None, None
+        self.item_table_, self.calibration_, self.item_counts = None, None, None
         self.seen_ = log.to_csr()
         self.event_types = None if log.types is None else replace(log.types, times=None)
         self.seen_weights_ = log.weights if uses_weights(self, log) else None
@@ -307,7 +311,7 @@ class Estimator(ABC):
     def reads_order(self) -> bool:
         """Whether scores depend on the order of histories, which are then as in `histories`, once the model is fitted.
 
-        That is so if the fit kept the order, unless a model finds that it is worth nothing.
+        They do if the fit kept the order, unless the model found it useless.
         """
         return self.seen_ages_ is not None
 
@@ -354,6 +358,8 @@ class Estimator(ABC):
         self.check_fitted()
         if self.recent_popularity is not None:
             return self.recent_popularity.copy()
+        if self.item_counts is not None:
+            return self.item_counts.astype(np.float64)
         return np.bincount(self.seen_.indices, minlength=len(self.items_)).astype(np.float64)
 
     @property
@@ -366,6 +372,11 @@ class Estimator(ABC):
 
         order: ItemOrder = self._compute_once("item_order", compute)
         return order
+
+    @property
+    def described_users(self) -> BoolArray | None:
+        """Which users have scores that mean something without events, shape (n_users,), by their features; or None."""
+        return None
 
     @property
     def is_fitted(self) -> bool:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Annotated, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import AnyArray, BoolArray, Float32Array, FloatArray, Rows
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, FloatArray, Int32Array, Rows
+from csrr._base.threads import run_ranges
+from csrr.data.ids import Id
+from csrr.data.log import Log
 from csrr.models.build_problem import (
     ClickProblem,
     ProblemSpec,
@@ -21,14 +26,16 @@ from csrr.models.build_problem import (
     make_targets,
 )
 from csrr.models.costs import ClickCosts, Costs
-from csrr.models.order import IN_NO_ORDER, OrderFacts
+from csrr.models.engines import find_engine, find_ranking_engine
+from csrr.models.features import FeatureFacts, declare_parts
+from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
+from csrr.models.order import IN_NO_ORDER, ORDER_PARTS, FadedScores, OrderFacts, OrderSettings, fit_faded
 from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
-from csrr.models.scorer import solve_penalized
+from csrr.models.scorer import explain_score, solve_penalized
 from csrr.models.settings import Settings
 from csrr.models.store import ModelState, factors
 from csrr.noise.scores import LeaveOneOut
 from csrr.noise.tastes import Tastes
-from csrr.numerics.algorithm2 import compute_upper_bound, fold_in_nonnegative
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.engine import Engine
 from csrr.numerics.factored import Factors, ItemSide, explain_value, fold_in
@@ -36,14 +43,20 @@ from csrr.numerics.neighbors import (
     Factored,
     Regression,
     Ridge,
+    SingularError,
     find_nearest_known,
     make_weights,
     weigh_neighbors,
 )
+from csrr.numerics.paper_solvers import compute_upper_bound, fold_in_nonnegative
 from csrr.numerics.problem import LowRank, Pattern, Problem, build, select_rows
 from csrr.numerics.thread_engine import THREADS
-from csrr.parameters import Number, Whole
-from csrr.ranking.topk import multiply_own, multiply_pairs
+from csrr.parameters import Number, ParameterError, Whole
+from csrr.ranking.explanations import Explanation
+from csrr.ranking.topk import Products, ScoredItems, multiply_own, multiply_pairs, split_rows
+
+if TYPE_CHECKING:
+    from csrr.models.csrr_base import CSRRBase
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +82,9 @@ class Neighborhood:
             return cls.none(n_items)
         regression = built.build_regression(settings.neighbors, settings.neighbor_scaling)
         ridge = Ridge(settings.neighbors, settings.reg_neighbors * regression.mean_diagonal)
-        weights = make_click_weights(regression, regression.solve([u], [ridge])[0, 0], built.scaling.item)
+        weights = make_click_weights(
+            regression, built.problem.engine.get(regression.solve([u], [ridge])[0, 0]), built.scaling.item
+        )
         return cls(weights, user_scaling - settings.neighbor_scaling)
 
     @property
@@ -150,10 +165,15 @@ KEPT: tuple[FilePart, ...] = (
     Values("user_scaling", ("users",), FLOATS, above=0, most=1),
     Values("item_scaling", ("items",), FLOATS, above=0, most=1),
     SparseArray.of("neighbors", ("items", "items")),
+    SparseArray.of("specific", ("users", "items"), inside="seen"),
     Values("click_costs", ("events",), FLOATS, above=0, optional=True),
     Values("item_costs", ("items",), FLOATS, above=0, optional=True),
     Values("user_costs", ("users",), FLOATS, above=0, optional=True),
     Values("genuine", ("events",), FLOATS, above=0, most=1, optional=True),
+    Values("item_gram", ("rank", "rank"), FLOATS, optional=True),
+    ORDER_PARTS,
+    declare_parts("features", "items"),
+    declare_parts("user_features", "users"),
 )
 """The arrays of a problem in a file."""
 
@@ -175,74 +195,172 @@ class CSRRFacts:
     mean_weight: Annotated[float, Number("What weights were divided by.", above=0)]
     neighbor_power: Annotated[float, Number("That of a neighborhood.", least=-1, most=1)]
     order: OrderFacts = IN_NO_ORDER
+    features: FeatureFacts | None = None
+    user_features: FeatureFacts | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class FittedProblem:
-    """Factors, float32 of shapes (n, d) and (m, d), in units of a click, and the data of their problem.
+    """The factors of U, float32 of shapes (n, d) and (m, d), in units of a click, and the data of their problem.
 
-    `own_l2` is the regularization of V, whether or not U's problem has V; None for no V. `is_bounded` says that the
-    factors are those of the paper's CSRR-e, in [0, 1/sqrt(d)]. `genuine`, (nnz,), is what each training event counts
-    for; None: 1, as for events of new histories.
+    `specific` is V in units of a click, csr (n, m). `seen`, csr, are the training events, `ages` the numbers of later
+    events where their order is known, and `faded` the scores of a model that uses the order. `own_l2` is the
+    regularization of V, whether or not U's problem has V; None for no V. `is_bounded` says that the factors are those
+    of the paper's CSRR-e, in [0, 1/sqrt(d)]. `genuine`, (nnz,), is what each training event counts for; None: 1, as for
+    events of new histories. `gram`, (d, d), is Q'Q of the items that U was fitted to, where others were added; None: of
+    all. With `has_described`, users without events have factors by their features.
     """
 
     spec: ProblemSpec
     users: npt.NDArray[np.float32]
     items: npt.NDArray[np.float32]
+    specific: Any
+    seen: Any
+    ages: Int32Array | None
     scaling: Scaling
     clicks: ClickCosts
     costs: Costs
     neighborhood: Neighborhood
+    faded: FadedScores | None
     l1: float
     l2: float | None
     own_l2: float | None
     engine: Engine
     is_bounded: bool = False
     genuine: FloatArray | None = None
+    gram: FloatArray | None = None
+    has_described: bool = False
 
     @classmethod
     def of(
         cls,
+        model: CSRRBase,
+        log: Log,
         built: ClickProblem,
-        seen: Any,
-        spec: ProblemSpec,
         factors: Factors,
         neighborhood: Neighborhood,
-        *,
-        is_bounded: bool,
-        always_has_v: bool,
-    ) -> tuple[FittedProblem, Any]:
-        """Return the problem with its solution, and V in units of a click, sparse (n, m).
+        order: OrderSettings,
+    ) -> FittedProblem:
+        """Return the problem of a model that has this training log, with its solution.
 
-        `seen`, csr, are the training events, `factors` are U in the units of the problem. With `always_has_v`, V also
-        exists where U's problem has none: it is what neither U nor neighbors explain.
+        `factors` are U in the units of the problem. If the model's `reg_sparse` is "auto", V also exists where U's
+        problem has none: it is what neither U nor neighbors explain.
         """
-        problem, scaling, engine = built.problem, built.scaling, built.problem.engine
-        units = scaling.make_targets(problem.pattern)
-        explained = _explain_clicks(problem, factors, neighborhood.score_clicks(seen, built.genuine), units)
+        problem, scaling, engine, faded = built.problem, built.scaling, built.problem.engine, None
+        if order.kind != "ignore":
+            faded = fit_faded(log, built, engine.get(factors.items), neighborhood, order)
+            neighborhood = Neighborhood.none(log.n_items)
+        units, free = scaling.make_targets(problem.pattern), not model.is_paper_form
+        explained = _explain_clicks(problem, factors, neighborhood.score_clicks(model.seen_, built.genuine), units)
         own_l2 = built.l2
-        if own_l2 is None and always_has_v:
+        if own_l2 is None and model.reg_sparse == "auto":
             own_l2 = built.costs.alpha * (1 - LITTLE * float((explained / problem.target).clip(0, 1).mean()))
-        specific = _find_specific(problem, explained, units, built.weighted_targets, own_l2)
-        users = (engine.get(factors.users) / scaling.user[:, None]).astype(np.float32, order="C")
-        items = (factors.items / scaling.item[:, None]).astype(np.float32, order="C")
-        strengths = problem.l1, built.l2, own_l2
-        rest = scaling, built.clicks, built.costs, neighborhood, *strengths, engine, is_bounded, built.genuine
-        return cls(spec, users, items, *rest), specific
+        return cls(
+            spec=ProblemSpec(built.loss, built.costs.alpha, float(model.user_scaling), free, built.weighing),
+            users=_divide_rows(engine.get(factors.users), scaling.user),
+            items=_divide_rows(engine.get(factors.items), scaling.item),
+            specific=_find_specific(problem, explained, units, built.weighted_targets, own_l2),
+            seen=model.seen_,
+            ages=model.seen_ages_,
+            scaling=scaling,
+            clicks=built.clicks,
+            costs=built.costs,
+            neighborhood=neighborhood,
+            faded=faded,
+            l1=problem.l1,
+            l2=built.l2,
+            own_l2=own_l2,
+            engine=engine,
+            is_bounded=not (model.is_convex or free),
+            genuine=built.genuine,
+        )
 
     @cached_property
     def side(self) -> ItemSide:
         """The item side, in the units of the problem."""
-        return ItemSide.of(self.items * self.scaling.item[:, None], self.l1, self.engine)
+        return ItemSide.of(self.items * self.scaling.item[:, None], self.l1, self.engine, self.gram)
+
+    @cached_property
+    def _side_here(self) -> ItemSide:
+        """The same on this machine, for answers on one user."""
+        return ItemSide.of(self.side.factors, self.l1, THREADS, self.gram)
 
     @cached_property
     def own_share(self) -> float:
         """The regularization of V, as a fraction of the value that gives V = 0."""
         return 1.0 if self.own_l2 is None else self.own_l2 / self.costs.alpha
 
-    def weigh(self, seen: Any) -> Any:
-        """Return the training events, csr, with what they count for as values."""
-        return seen if self.genuine is None else sparse.csr_array((self.genuine, seen.indices, seen.indptr), seen.shape)
+    @property
+    def has_neighbors(self) -> bool:
+        """Whether scores have a part from item to item."""
+        return not self.neighborhood.is_empty or (self.faded is not None and self.faded.weights.nnz > 0)
+
+    @property
+    def weighed_seen(self) -> Any:
+        """The training events, csr, with what they count for as values."""
+        if self.genuine is None:
+            return self.seen
+        return sparse.csr_array((self.genuine, self.seen.indices, self.seen.indptr), self.seen.shape)
+
+    # Scores
+
+    @cached_property
+    def factors(self) -> tuple[Float32Array, Float32Array]:
+        """The factors of users and of items whose products are the common taste of scores, (n, d) and (m, d)."""
+        if self.faded is None:
+            return self.users, self.items
+        assert self.ages is not None
+        users = self.faded.find_users(self.seen, self.ages)
+        if self.has_described:
+            is_new = np.diff(self.seen.indptr) == 0
+            users[is_new] = self.users[is_new]
+        return users, self.faded.right
+
+    @cached_property
+    def neighbors(self) -> Any:
+        """Weights between items, csr (m, m): what an item in a history, or had last, adds to the scores of others."""
+        return self.neighborhood.weights if self.faded is None else self.faded.latest
+
+    @cached_property
+    def _faded_seen(self) -> Any:
+        """The histories of all users, faded, csr of shape (n, C*m)."""
+        assert self.faded is not None
+        assert self.ages is not None
+        return self.faded.fade(self.seen, self.ages)
+
+    @cached_property
+    def _scored_items(self) -> ScoredItems:
+        """The items' part of scores without order."""
+        return ScoredItems(self.items, self.neighborhood.weights)
+
+    @cached_property
+    def _scale(self) -> npt.NDArray[np.float32]:
+        """The factor on the weights of neighbors for each user, (n,)."""
+        return self.neighborhood.scale(self.seen, self.genuine)
+
+    def make_products(self, model: CSRRBase) -> Products:
+        """Return the scores of the model's users."""
+        if self.faded is not None:
+            return self.faded.make_products(model, self.factors[0], self._faded_seen)
+        lists = partial(find_ranking_engine, model.engine)
+        return Products(self._scored_items, self.users, self.seen, self._scale, self.genuine, lists)
+
+    def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Float32Array:
+        """Return what neighbors add to the scores of pairs of a user row and an item row, (n,)."""
+        if self.faded is not None:
+            return self.faded.score_pairs(self._faded_seen, user_rows, item_rows)
+        return self.neighborhood.score_pairs(self.seen, user_rows, item_rows, self.genuine)
+
+    def get_history_weight(self, *, has_weights: bool) -> float | None:
+        """Return the weight of a click in a new history without weights; None if weights are not used.
+
+        `has_weights` says that the training events had weights: else these come from their age alone, and clicks of a
+        new history are of today.
+        """
+        kind = self.spec.event_weights
+        if kind == "linear" and not has_weights:
+            return 1.0
+        return None if kind == "ignore" else self.clicks.get_typical_weight(kind)
 
     def make_factors(self, dtype: str) -> Factors:
         """Return the factors in the units of the problem."""
@@ -281,11 +399,10 @@ class FittedProblem:
         loss, alpha = self.spec.loss, self.spec.alpha
         return build(pattern, targets, loss=loss, cost_ratio=alpha, l1=self.l1, l2=self.l2, costs=costs), user
 
-    def fold_histories(self, seen: Any) -> tuple[npt.NDArray[np.float32], Any]:
-        """Return the factors of users by their histories, csr, in units of a click, and V of these.
-
-        The items stay as they are; for each user a small convex problem is solved, V included.
-        """
+    def fold_users(self, model: CSRRBase, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
+        """Return new users by their histories, csr. For each a small convex problem is solved, V included."""
+        if self.faded is not None:
+            return self.faded.fold(model, users, seen)
         pattern = Pattern.of(seen, self.engine)
         costs = self.clicks.resolve_new(pattern, seen.data, self.spec.event_weights, self.spec.alpha)
         problem, user_scaling = self.build_problem(pattern, costs)
@@ -295,7 +412,9 @@ class FittedProblem:
         explained = _explain_clicks(problem, own, self.neighborhood.score_clicks(seen), units)
         weighted = units if costs is None else units * self.engine.put_cells(pattern, costs)
         specific = _find_specific(problem, explained, units, weighted, self.own_l2)
-        return (self.engine.get(factors) / user_scaling[:, None]).astype(np.float32), specific
+        factors = (self.engine.get(factors) / user_scaling[:, None]).astype(np.float32)
+        products = Products(self._scored_items, factors, seen, self.neighborhood.scale(seen))
+        return FoldedFactors(users, seen, model, products, factors, specific)
 
     def _fold_in(self, problem: Problem, side: ItemSide) -> FloatArray:
         """The best factors of the rows of a problem, (n, d), given those of the other side."""
@@ -305,17 +424,15 @@ class FittedProblem:
 
     # Items and their users
 
-    def fold_items(self, seen: Any, chosen: Any, settings: Settings) -> tuple[npt.NDArray[np.float32], Any]:
-        """Return the factors of new items, (new, d), in units of a click, and their weights from known items, (m, new).
+    def fold_items(self, model: CSRRBase, log: Log, chosen: Any) -> FoldedItems:
+        """Return the new items of a log, given the users who chose them, csr (new, n).
 
-        `chosen`, csr (new, n), has the users who chose them. Weights are csr, or None for a model without neighbors.
         Users and known items stay as they are: for each new item small problems are solved.
         """
-        pattern, engine = Pattern.of(chosen, self.engine), self.engine
+        pattern, engine, spec = Pattern.of(chosen, self.engine), self.engine, self.spec
         counts = np.maximum(np.diff(pattern.indptr), 1)
-        item = (counts ** -self._find_item_power(seen)).astype(self.scaling.item.dtype)
+        item = (counts ** -self._compute_item_power()).astype(self.scaling.item.dtype)
         targets = Scaling(item, self.scaling.user).make_targets(pattern)
-        spec, histories = self.spec, self.weigh(seen)
         # New items have no costs of their own.
         costs = replace(self.clicks, item=None).resolve_new(pattern, chosen.data, spec.event_weights, spec.alpha)
         problem = build(pattern, targets, loss=spec.loss, cost_ratio=spec.alpha, l1=self.l1, l2=self.l2, costs=costs)
@@ -328,27 +445,42 @@ class FittedProblem:
                 # The weights are fitted to the residual of factors of the balanced problem.
                 even = replace(problem, weight=0 * problem.weight + 1, v_penalty=None, l1=self.l1 / level)
                 base = engine.get(fold_in(even, ItemSide.of(users, even.l1, engine), tol=FOLD_IN_TOL / 10))
-            weights = fold_neighbors(problem, (users, base), item, histories, self.scaling.item, settings)
-        return (factors / item[:, None]).astype(np.float32), weights
+            given = self.weighed_seen, self.scaling.item, model.chosen_.settings
+            weights = fold_neighbors(problem, (users, base), item, *given)
+        factors = (factors / item[:, None]).astype(np.float32)
+        if self.faded is not None:
+            factors *= (counts ** -float(model.chosen_.order.rare_scaling)).astype(np.float32)[:, None]
+            factors = np.hstack([np.float32(share) * factors for share in self.faded.shares])
+        score_rows = make_scorer(model, factors, weights, self._scale, self.genuine)
+        return FoldedItems.of(model, log, chosen, score_rows, factors, weights)
 
-    def _find_item_power(self, seen: Any) -> float:
+    def _compute_item_power(self) -> float:
         """Return the power of their number of clicks by which items were scaled, from the most popular item."""
-        counts = np.bincount(seen.indices, self.genuine, seen.shape[1])
+        counts = np.bincount(self.seen.indices, self.genuine, self.seen.shape[1])
         most = int(counts.argmax())
         return -float(np.log(self.scaling.item[most]) / np.log(counts[most])) if counts[most] > 1 else 0.0
 
-    def explain(self, seen: Any, row: int, item: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Return the item rows of a user's history, (k,), and what each adds to the common taste for an item row."""
+    def explain(self, model: CSRRBase, user: Id, item: Id) -> Explanation:
+        """Return what each item of a user's history adds to the score of an item, by common taste and by neighbors."""
+        row, column = model.users_.row(user), model.items_.row(item, "item")
+        seen, mine = self.seen, slice(self.seen.indptr[row], self.seen.indptr[row + 1])
+        if self.faded is not None and self.ages is not None:
+            history, ages = seen.indices[mine], self.ages[mine]
+            return explain_score(model, user, item, history, *self.faded.explain(history, ages, column), ages)
         # The problem of one user, on this machine.
-        pattern, mine = Pattern.of(seen[[row]], THREADS), slice(seen.indptr[row], seen.indptr[row + 1])
+        pattern = Pattern.of(seen[[row]], THREADS)
         genuine = None if self.genuine is None else self.genuine[mine]
         problem, user_scaling = self.build_problem(pattern, self.clicks.select_row(seen.indptr, row), genuine)
         factors = (self.users[[row]] * user_scaling[:, None]).astype(self.scaling.item.dtype)
         if self.is_bounded:
-            found = self._share_inside(problem, factors, item)
+            found = self._share_inside(problem, factors, column)
         else:
-            found = explain_value(problem, self.side, factors, item)
-        return pattern.indices, found / (user_scaling[0] * self.scaling.item[item])
+            found = explain_value(problem, self._side_here, factors, column)
+        through = None
+        if not self.neighborhood.is_empty:
+            through = self.neighborhood.explain_history(seen, row, column, self.genuine)
+        amounts = found / (user_scaling[0] * self.scaling.item[column])
+        return explain_score(model, user, item, pattern.indices, amounts, through)
 
     def _share_inside(self, problem: Problem, factors: FloatArray, item: int) -> npt.NDArray[Any]:
         """The parts of `explain_value` for bounded factors: only coordinates inside their bounds depend on clicks."""
@@ -363,15 +495,15 @@ class FittedProblem:
 
     # Noise
 
-    def leave_out(self, seen: Any, dtype: str) -> LeaveOneOut:
+    def leave_out(self, dtype: str) -> LeaveOneOut:
         """Return U on the clicked cells without the influence of each cell's own click."""
-        problem, _ = self.build_problem(Pattern.of(seen, self.engine), self.clicks.values, self.genuine)
+        problem, _ = self.build_problem(Pattern.of(self.seen, self.engine), self.clicks.values, self.genuine)
         factors = self.make_factors(dtype)
         return leave_out_own(problem, Factors(self.engine.put(problem.pattern, factors.users), factors.items))
 
-    def find_tastes(self, seen: Any) -> Tastes:
+    def make_tastes(self) -> Tastes:
         """Return the similarities of items, from which a user's own influence can be removed."""
-        pattern = Pattern.of(seen, THREADS)
+        pattern = Pattern.of(self.seen, THREADS)
         problem, _ = self.build_problem(pattern, self.clicks.values, self.genuine)
         factors = self.make_factors("float64")
         users, items = factors.users, factors.items
@@ -391,27 +523,44 @@ class FittedProblem:
         }
         clicks = self.clicks
         costs = {"click_costs": clicks.values, "item_costs": clicks.item, "user_costs": clicks.user}
-        optional = costs | {"genuine": self.genuine}
+        optional = costs | {"genuine": self.genuine, "item_gram": self.gram}
         arrays |= {name: array for name, array in optional.items() if array is not None}
         facts = {"l1": self.l1, "l2": self.l2, "own_l2": self.own_l2, "posed": self.spec, "costs": self.costs}
-        return arrays, facts | {"mean_weight": clicks.mean, "neighbor_power": self.neighborhood.power}
+        facts |= {"mean_weight": clicks.mean, "neighbor_power": self.neighborhood.power}
+        return arrays, facts
 
     @classmethod
-    def from_state(cls, arrays: Arrays, facts: dict[str, Any], engine: Engine, *, is_bounded: bool) -> FittedProblem:
-        """Return the problem whose `state` these are."""
+    def from_state(cls, arrays: Arrays, facts: dict[str, Any], model: CSRRBase) -> FittedProblem:
+        """Return the problem whose `state` these are, of a model that has the rest of its file."""
+        faded = FadedScores.from_state(arrays, facts["order"].kind, model.seen_ages_)
         users, items, costs = arrays["user_factors"], arrays["item_factors"], facts["costs"]
         if costs.weight is None:
             raise ModelFileError("the costs of a fitted model need the weight of clicks")
         of_clicks, of_items, of_users = (arrays.get(name) for name in ("click_costs", "item_costs", "user_costs"))
-        clicks = ClickCosts(of_clicks, of_items, facts["mean_weight"], of_users, costs.decides_only)
         weights = sparse_from(arrays, "neighbors", (len(items), len(items)))
         scaling = Scaling(arrays["user_scaling"], arrays["item_scaling"])
-        if is_bounded:
+        if is_bounded := not (model.is_convex or facts["posed"].free):
             _check_bounds("user_factors", users, scaling.user)
             _check_bounds("item_factors", items, scaling.item)
-        rest = (scaling, clicks, costs, Neighborhood(weights, facts["neighbor_power"]))
-        strengths = facts["l1"], facts["l2"], facts["own_l2"]
-        return cls(facts["posed"], users, items, *rest, *strengths, engine, is_bounded, arrays.get("genuine"))
+        return cls(
+            spec=facts["posed"],
+            users=users,
+            items=items,
+            specific=sparse_from(arrays, "specific", model.seen_.shape),
+            seen=model.seen_,
+            ages=model.seen_ages_,
+            scaling=scaling,
+            clicks=ClickCosts(of_clicks, of_items, facts["mean_weight"], of_users, costs.decides_only),
+            costs=costs,
+            neighborhood=Neighborhood(weights, facts["neighbor_power"]),
+            faded=faded,
+            engine=find_engine(model.engine),
+            is_bounded=is_bounded,
+            genuine=arrays.get("genuine"),
+            gram=arrays.get("item_gram"),
+            has_described=facts["user_features"] is not None,
+            **{name: facts[name] for name in ("l1", "l2", "own_l2")},
+        )
 
 
 def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
@@ -420,6 +569,17 @@ def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
     largest = (factors.max(axis=1, initial=0) * scaling).max(initial=0)
     if rank == 0 or factors.min(initial=0) < 0 or largest * rank**0.5 > 1.001:
         raise ModelFileError(f"array {name!r} leaves the bounds of the paper's form")
+
+
+def _divide_rows(factors: FloatArray, scaling: FloatArray) -> Float32Array:
+    """Factors, (rows, d), over the scaling of their rows, (rows,)."""
+    out = np.empty(factors.shape, np.float32)
+
+    def divide(start: int, stop: int) -> None:
+        out[start:stop] = factors[start:stop] / scaling[start:stop, None]
+
+    run_ranges(divide, split_rows(len(out)))
+    return out
 
 
 def refold_users(problem: Problem, factors: Factors) -> Factors:
@@ -452,3 +612,12 @@ def _find_specific(
     specific = problem.pattern.make_matrix((problem.find_specific(explained) / units).astype(np.float32))
     specific.eliminate_zeros()
     return specific
+
+
+@contextmanager
+def name_parameter(reg_neighbors: Any) -> Iterator[None]:
+    """Raise ParameterError for a singular system, with the parameter that makes it singular."""
+    try:
+        yield
+    except SingularError as error:
+        raise ParameterError.of("reg_neighbors", reg_neighbors, f"is too small: {error}") from None

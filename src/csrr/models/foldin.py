@@ -1,4 +1,4 @@
-"""New users and new items: histories as they are given, and scores and lists of what is folded in."""
+"""New users and new items: reading their histories, and their scores and lists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import Float32Array, Float64Array, Rows
-from csrr.data.errors import show_value
+from csrr._base.text import show_value
 from csrr.data.ids import IdMap, join_ids, join_titles
 from csrr.data.log import Log, as_log
 from csrr.models.estimator import uses_times, weigh
@@ -23,11 +23,11 @@ from csrr.models.recommend import (
     Unknown,
     UserBatch,
     check_k,
-    find_known,
     find_user_rows,
     is_one_id,
     list_ids,
     make_lists,
+    mark_known,
     restrict,
     score_known,
 )
@@ -307,8 +307,8 @@ class FoldedItems:
         seen = _place_columns([(model.seen_, known), (self.seen, new)], len(joined))
         done = _place_columns([(model.seen_of_target, known), (self.seen, new)], len(joined))
         batch = UserBatch(model.users_.ids[rows], rows, model.users_, take_rows(seen, rows), take_rows(done, rows))
-        limits = restrict(batch, joined, IdLookup("raise"), seen=exclude_seen, candidates=candidates, exclude=exclude)
-        is_known = find_known(model, np.diff(model.seen_.indptr)[rows], rows)
+        limits = restrict(batch, joined, IdLookup("raise"), RecommendOptions(k, exclude_seen, candidates, exclude))
+        is_known = mark_known(model, np.diff(model.seen_.indptr)[rows], rows)
 
         def score_all(rows: Rows) -> Float32Array:
             scores = np.empty((len(rows), len(joined)), np.float32)

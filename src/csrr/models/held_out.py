@@ -1,4 +1,4 @@
-"""Events held out of a training log, to choose what a fit leaves open; and the choice of a single parameter, `reg`."""
+"""Events held out of a training log, to choose "auto" parameters on them; and the choice of a single one, `reg`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from csrr._base.arrays import BoolArray
+from csrr._base.text import show_argument
 from csrr._base.threads import use_threads
 from csrr.data.log import Log, mark_leading
 from csrr.model_parameters import HoldOut
@@ -33,8 +34,8 @@ MOST_STEPS = 8
 _logger = logging.getLogger(__name__)
 
 
-def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | None:
-    """Return the events to fit and those held out, or None where too few users can spare an event.
+def hold_out(log: Log, seed: int, way: HoldOut = "auto", share: float = SHARE) -> tuple[Log, Log] | None:
+    """Return the events to fit and those held out, a share, or None where too few users can spare an event.
 
     Of a log with a target, only pairs of that type are held out, with all their events: if a view of a bought item
     stayed in the log, the purchase would be too easy to predict. Where the last or all from a time on are held out,
@@ -43,16 +44,18 @@ def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | No
     """
     rng = np.random.default_rng(seed)
     if (way == "last" and not log.is_ordered) or (way == "time" and log.times is None):
-        also = ", or ordered=True if the rows are in order" if way == "last" else ""
-        raise ParameterError(f'hold_out="{way}" needs events with times, and these have none; read a time column{also}')
+        also = f", or {show_argument('ordered', True)} if the rows are in order" if way == "last" else ""
+        raise ParameterError.of(
+            "hold_out", way, f"needs events with times, and these have none; read a time column{also}"
+        )
     counts = log.user_counts()
     kind = resolve_way(log, way)
-    held = _mark_end(log) if kind == "time" else _mark_tenth(log, counts, rng, latest=kind == "last")
+    held = _mark_end(log, share) if kind == "time" else _mark_share(log, counts, share, rng, latest=kind == "last")
     kept = ~held if kind == "random" else _mark_before(log, held, of_all=kind == "time")
     spared, left = (np.bincount(log.user_rows[mask], minlength=log.n_users) for mask in (held, kept))
     users = np.flatnonzero((spared > 0) & (left > 0))
     if way == "auto" and kind != "random" and len(users) < ENOUGH_USERS:
-        return hold_out(log, seed, "random")
+        return hold_out(log, seed, "random", share)
     if len(users) < LEAST_USERS:
         return None
     most = min(MOST_USERS, max(MOST_SCORES // log.n_items, MOST_USERS // 3))
@@ -62,16 +65,18 @@ def hold_out(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log] | No
 
 
 def resolve_way(log: Log, way: HoldOut) -> HoldOut:
-    """Return how events are held out of a log: with "auto", as those of its own test were."""
-    return way if way != "auto" else (log.cut if log.is_ordered else None) or "random"
+    """Return how events are held out of a log; "auto" means: in the same way as its own test."""
+    if way != "auto":
+        return way
+    return "random" if log.cut is None or not log.is_ordered else "time" if log.cut == "time" else "last"
 
 
-def _mark_tenth(log: Log, counts: Any, rng: np.random.Generator, *, latest: bool) -> BoolArray:
-    """A tenth of each user's events, at random or the latest, (n_events,); `counts`, (n_users,), are of all events."""
+def _mark_share(log: Log, counts: Any, share: float, rng: np.random.Generator, *, latest: bool) -> BoolArray:
+    """A share of each user's events, at random or the latest, (n_events,); `counts`, (n_users,), are of all events."""
     is_target = log.is_target
-    # On average a tenth: one of 7 events in seven of ten cases. Of rare purchases at most half are held out.
+    # On average so many: of 7 events one in seven of ten cases for a tenth. Of rare purchases at most half.
     most_of_target = MOST_OF_TARGET * np.bincount(log.user_rows[is_target], minlength=log.n_users)
-    n_held = np.floor(np.minimum(SHARE * counts, most_of_target) + rng.random(log.n_users)).astype(np.int64)
+    n_held = np.floor(np.minimum(share * counts, most_of_target) + rng.random(log.n_users)).astype(np.int64)
     n_held[counts < LEAST_EVENTS] = 0
     if latest:
         return mark_leading(log, np.lexsort((log.find_ages(), ~is_target, log.user_rows)), n_held)
@@ -79,11 +84,11 @@ def _mark_tenth(log: Log, counts: Any, rng: np.random.Generator, *, latest: bool
     return mark_leading(log, np.argsort(drawn | (~is_target).astype(np.int64) << 32, kind="stable"), n_held)
 
 
-def _mark_end(log: Log) -> BoolArray:
-    """The last tenth of all events in time that may be held out, (n_events,)."""
+def _mark_end(log: Log, share: float) -> BoolArray:
+    """The last share of all events in time that may be held out, (n_events,)."""
     assert log.times is not None
     of_target = log.times[log.is_target]
-    held: BoolArray = log.is_target & (log.times >= np.quantile(of_target, 1 - SHARE, method="higher"))
+    held: BoolArray = log.is_target & (log.times >= np.quantile(of_target, 1 - share, method="higher"))
     return held
 
 

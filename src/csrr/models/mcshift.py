@@ -52,8 +52,9 @@ class MCShift(CSRRBase):
     threads
         The number of threads; 0 for all cores.
     engine
-        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
-        this process.
+        Where the work runs: on threads of this process, which is what "auto" is, on a GPU ("cuda"), with workers of
+        Dask ("dask"), or where an object with the methods of `csrr.numerics.engine.Engine` has it. Results differ by
+        rounding; no file keeps it.
     seed
         Seed of the random numbers.
 
@@ -77,6 +78,8 @@ class MCShift(CSRRBase):
         How the settings were chosen.
     fitted_
         The problem as it was solved, for folding in.
+    features_, user_features_
+        What the fit was told of items and users, and how much it counts: `Features`; or None.
     user_factors_, item_factors_
         Shapes (n_users, rank) and (n_items, rank): their products are X.
     users_, items_
@@ -116,7 +119,7 @@ class MCShift(CSRRBase):
     time_limit: shared.TimeLimit = None
     dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
-    engine: shared.Engine = None
+    engine: shared.Engine = "auto"
     seed: shared.Seed = 0
 
     def resolve_costs(self, log: Log) -> Costs:
@@ -156,8 +159,9 @@ class BiasMC(CSRRBase):
     threads
         The number of threads; 0 for all cores.
     engine
-        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
-        this process.
+        Where the work runs: on threads of this process, which is what "auto" is, on a GPU ("cuda"), with workers of
+        Dask ("dask"), or where an object with the methods of `csrr.numerics.engine.Engine` has it. Results differ by
+        rounding; no file keeps it.
     seed
         Seed of the random numbers.
 
@@ -181,6 +185,8 @@ class BiasMC(CSRRBase):
         How the settings were chosen.
     fitted_
         The problem as it was solved, for folding in.
+    features_, user_features_
+        What the fit was told of items and users, and how much it counts: `Features`; or None.
     user_factors_, item_factors_
         Shapes (n_users, rank) and (n_items, rank): their products are X.
     users_, items_
@@ -219,7 +225,7 @@ class BiasMC(CSRRBase):
     time_limit: shared.TimeLimit = None
     dtype: shared.Dtype = "float32"
     threads: shared.Threads = 0
-    engine: shared.Engine = None
+    engine: shared.Engine = "auto"
     seed: shared.Seed = 0
 
     def resolve_costs(self, log: Log) -> Costs:

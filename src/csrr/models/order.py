@@ -13,6 +13,7 @@ from scipy import sparse
 from csrr._base.arrays import Float32Array, Float64Array, FloatArray, Int32Array, Rows
 from csrr.data.errors import DataError
 from csrr.data.log import Log
+from csrr.model_parameters import MOST_HORIZON
 from csrr.models.foldin import FoldedFactors
 from csrr.models.schema import (
     FLOATS,
@@ -38,17 +39,18 @@ Kind = Literal["ignore", "next", "recent"]
 
 
 class OrderSettings(NamedTuple):
-    """The use of the order of events in a fit: the parameters `order`, `decay`, `history_scaling`, `rare_scaling`."""
+    """The use of the order of events in a fit, by parameters: `order`, `decay`, and others under their names."""
 
     kind: Kind = "ignore"
     decays: tuple[float, ...] = ()
+    horizon: float = 0.0
     history_scaling: float = 0.0
     rare_scaling: float = 0.0
 
     def list_params(self) -> dict[str, Any]:
         """Return them under the names of the parameters."""
         decay = self.decays[0] if len(self.decays) == 1 else list(self.decays)
-        rest = {"history_scaling": self.history_scaling, "rare_scaling": self.rare_scaling}
+        rest = {name: getattr(self, name) for name in self._fields[2:]}
         return {"order": self.kind} | ({"decay": decay, **rest} if self.decays else {})
 
 
@@ -59,13 +61,14 @@ class OrderFacts(NamedTuple):
     """The settings of `OrderSettings` that a model file has beside its arrays."""
 
     kind: Kind = "ignore"
+    horizon: Annotated[float, Number(least=0, most=MOST_HORIZON)] = 0.0
     history_scaling: Annotated[float, Number(least=0, most=1)] = 0.0
     rare_scaling: Annotated[float, Number(least=0, most=1)] = 0.0
 
     @classmethod
     def of(cls, order: OrderSettings) -> OrderFacts:
         """Return the facts of settings."""
-        return cls(order.kind, order.history_scaling, order.rare_scaling)
+        return cls(order.kind, *order[2:])
 
     def make_settings(self, scores: FadedScores | None) -> OrderSettings:
         """Return the settings, given the scores of the same file."""
@@ -77,7 +80,7 @@ ORDER_PARTS = OptionalGroup(
     Values("order.decays", ("predictors",), ("float64",), above=0, most=1),
     Values("order.shares", ("decays",), ("float64",)),
     Values("order.left", ("items", "directions"), FLOATS),
-    Values("order.right", ("items", "directions"), FLOATS),
+    Values("order.right", ("items", "turned"), FLOATS),
     SparseArray.of("order.weights", ("predictors", "items")),
 )
 """The arrays of faded scores in a file."""
@@ -87,8 +90,9 @@ ORDER_PARTS = OptionalGroup(
 class FadedScores:
     """The scores of items by histories x_c, (m,) for each of C decays, in which an event counts d_c^(later events).
 
-    They are sum_c shares[c] * x_c @ left @ right.T + [x_1 ... x_C] @ weights: common taste, `left` and `right` (m, r),
-    and neighbors, `weights` csr (C*m, m).
+    They are [x_1 @ left ... x_C @ left] @ right.T + [x_1 ... x_C] @ weights: common taste, `left` (m, r) and `right`
+    (m, C*r), and neighbors, `weights` csr (C*m, m). `shares`, (C,), is how much the taste of each decay counts for new
+    items, of which nothing is known about what they follow.
     """
 
     decays: tuple[float, ...]
@@ -113,19 +117,14 @@ class FadedScores:
         return fade_histories(seen, ages, self.decays)
 
     def find_users(self, seen: Any, ages: Int32Array) -> Float32Array:
-        """Return the factors of users by their histories, (n, r); `right` are those of the items."""
-        counts = np.asarray(self._weigh(ages), np.float32)
-        users: Float32Array = sparse.csr_array((counts, seen.indices, seen.indptr), shape=seen.shape) @ self.left
-        return users
-
-    def _weigh(self, ages: Int32Array) -> Float64Array:
-        """How much events of these ages count in common taste, (n_events,)."""
-        weights: Float64Array = sum(share * d**ages for share, d in zip(self.shares, self.decays, strict=True))
-        return weights
+        """Return the factors of users by their histories, (n, C*r); `right` are those of the items."""
+        values = [(d**ages).astype(np.float32) for d in self.decays]
+        parts = [sparse.csr_array((each, seen.indices, seen.indptr), shape=seen.shape) @ self.left for each in values]
+        return np.hstack(parts)
 
     def score_after(self, rows: Rows) -> Float32Array:
         """Return the scores of all items by histories of one item each, at these rows, (len(rows), m)."""
-        taste = np.float32(self.shares.sum()) * multiply_factors(self.left[rows], self.right)
+        taste = multiply_factors(np.tile(self.left[rows], len(self.decays)), self.right)
         scores: Float32Array = self.latest[rows].toarray() + taste
         return scores
 
@@ -140,9 +139,10 @@ class FadedScores:
 
     def explain(self, history: Rows, ages: Int32Array, item: int) -> tuple[Float64Array, Float64Array]:
         """Return what each event of a history adds to the score of an item, by common taste and by neighbors."""
-        taste = self._weigh(ages) * (self.left[history] @ self.right[item])
+        by_decay = self.right[item].reshape(len(self.decays), -1) @ self.left[history].T
         column = self.by_item[[item]].toarray()[0].reshape(len(self.decays), -1)[:, history]
-        return taste, sum(d**ages * mine for d, mine in zip(self.decays, column, strict=True))
+        counts = np.stack([d**ages for d in self.decays])
+        return (counts * by_decay).sum(axis=0), (counts * column).sum(axis=0)
 
     def state(self) -> Arrays:
         """Return the arrays for a file."""
@@ -167,6 +167,8 @@ class FadedScores:
         decays = each.reshape(len(shares), -1) if len(each) == len(shares) * len(right) else np.ones((1, 1))
         if not len(decays) or (decays != decays[:, :1]).any() or (decays >= 1).any():
             raise ModelFileError("array 'order.decays' is not one decay below 1 for each item, and so for each share")
+        if right.shape[1] != len(decays) * arrays["order.left"].shape[1]:
+            raise ModelFileError("array 'order.right' does not have the columns of 'order.left' once for each decay")
         weights = sparse_from(arrays, "order.weights", (len(each), len(right)))
         return cls(tuple(decays[:, 0].tolist()), shares, arrays["order.left"], right, weights)
 
@@ -221,7 +223,7 @@ def fit_next(
     sequences: Sequences, taste: tuple[Float32Array, Float32Array], settings: Settings, order: OrderSettings
 ) -> FadedScores:
     """Return the scores whose neighbors are fitted to what comes next, and common taste weighed by least squares."""
-    found = NextItems(sequences, order.decays, settings.neighbors)
+    found = NextItems(sequences, order.decays, settings.neighbors, order.horizon)
     mine, m = found.find_taste(*taste), sequences.n_items
     factor = divide_rare(sequences, order.rare_scaling)
     weights = sparse.csr_array((len(order.decays) * m, m), dtype=np.float32)
@@ -229,9 +231,7 @@ def fit_next(
         rho = settings.reg_neighbors * found.compute_mean_diagonal(order.history_scaling)
         weights = found.by_predictor.make_matrix(found.solve(mine, order.history_scaling, [rho])[0])
         weights.data *= factor[weights.indices]
-    # In the basis of the fit, not of `mine`: new items are folded in there.
-    left, right = taste
-    return FadedScores(order.decays, mine.shares, left, right * factor[:, None], weights)
+    return FadedScores(order.decays, mine.shares, taste[0], mine.right * factor[:, None], weights)
 
 
 def fade_scores(
@@ -245,4 +245,6 @@ def fade_scores(
     lengths = [1 / (1 - decay) for decay in decays]
     scaled = [weights * np.float32(length**power / len(decays)) for length in lengths]
     stacked = sparse.csr_array(sparse.vstack(scaled, format="csr"))
-    return FadedScores(tuple(decays), np.full(len(decays), 1 / len(decays)), *taste, stacked)
+    (left, right), shares = taste, np.full(len(decays), 1 / len(decays))
+    turned = np.tile(np.float32(shares[0]) * right, len(decays))
+    return FadedScores(tuple(decays), shares, left, turned, stacked)

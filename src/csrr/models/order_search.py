@@ -1,4 +1,4 @@
-"""The search for the best use of the order of events: on each user's last training event, given all before it."""
+"""The search for the best use of the order of events: on each user's last training events, given all before them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import numpy as np
 from csrr._base.arrays import Float32Array, Float64Array
 from csrr._base.threads import TimeUpError, run_ranges
 from csrr.data.log import Log
+from csrr.model_parameters import HoldOut
 from csrr.models.fitted_problem import Neighborhood
-from csrr.models.held_out import LEAST_EVENTS, LEAST_USERS, LIST_LENGTH
+from csrr.models.held_out import LEAST_EVENTS, LEAST_USERS, LIST_LENGTH, hold_out, resolve_way
 from csrr.models.order import IGNORE, FadedScores, OrderSettings, divide_rare, fade_scores, list_sequences, make_taste
 from csrr.models.search import LEAST_GAIN, LIKELY, NEIGHBORS, SettingsTrial, compute_error
 from csrr.models.settings import Settings
 from csrr.numerics.factored import Factors
 from csrr.numerics.transitions import NextItems, Sequences, Taste, rank_next
+from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
     from csrr.models.search import Search
@@ -29,16 +31,20 @@ SEVERAL = ((0.33, 2.0), (0.2, 1.0, 7.0))
 FIRST, NEAR, MORE_WEIGHTS = (1 / 3, 1, 3, 10), (1 / 3, 1, 3), (1, 3)
 """The factors on the penalty on neighbors that are tried first, with every later point, and with more weights. Where
 the first or the last of them is best, the search goes on from there."""
+HORIZONS = (0.0, 0.5, 0.7, 0.8, 0.9)
+"""The horizons between which the search moves, where several events of a user are to be predicted."""
 RARE = (0.0, 0.1, 0.2, 0.3)
 """The `rare_scaling` that are tried with everything else."""
 HISTORY_SCALINGS, NEXT_STRENGTHS, MORE = (0.0, 0.3), (0.35, 0.5, 0.72), (100,)
 """The `history_scaling`, the strengths on the rank and the larger numbers of neighbors that are tried."""
 NEXT_RULE = Settings(cost_ratio=1.0, reg_sparse=1.0, max_rank=128, neighbors=NEIGHBORS, reg_neighbors=3.0)
 """The settings of a fit for the next event without a search: U by one SVD."""
-MOST_SCORES, LEAST_MEASURED, MOST_WORK = 2.5e8, 2500, 4e10
+MOST_SCORES, LEAST_MEASURED, MOST_WORK = 2.5e8, 2500, 2.5e10
 """The largest number of scores of a trial, the users that are measured in any case, and the largest number of
 multiplications that solving for neighbors may take to be tried."""
-ORDER_COLUMNS = ("decay", "decay_2", "decay_3", "history_scaling", "rare_scaling")
+SHARE_AHEAD = 0.2
+"""The share of the events that is held out where several of each user are to be predicted."""
+ORDER_COLUMNS = ("decay", "decay_2", "decay_3", *OrderSettings._fields[2:])
 """The columns of trials that say how the order is used."""
 _USERS_AT_ONCE = 64
 
@@ -50,20 +56,33 @@ class Point(NamedTuple):
     order: OrderSettings = IGNORE
 
 
-class Last(NamedTuple):
-    """A log without each user's last event, and these events: `rows`, of users, and their `items`, (n,) both."""
+class Ahead(NamedTuple):
+    """A log without what comes next, and that: the events `heldout`, csr (n_users, m), of the users `rows`, (n,)."""
 
     log: Log
+    heldout: Any
     rows: Any
-    items: Any
-    heldout: Log
+    has_several: bool = False
+
+    @classmethod
+    def of(cls, log: Log, heldout: Log, *, has_several: bool) -> Ahead:
+        """Return a log without the events of another."""
+        return cls(log, heldout.to_csr(), np.flatnonzero(heldout.user_counts()), has_several)
 
 
-def cut_last(log: Log, seed: int) -> Last | None:
+def cut_ahead(log: Log, seed: int, way: HoldOut = "auto") -> Ahead | None:
     """Return a log up to each user's last event of the target type, and these events; None where they are too few.
 
-    No event that came later stays. Users with less than LEAST_EVENTS keep all.
+    No event that came later stays. Users with less than LEAST_EVENTS keep all. Where the log's own test has several
+    events of a user, or where `way` asks for it, `hold_out` says which are cut off instead.
     """
+    if way == "random":
+        hint = "must be 'last' or 'time' with an order: random events do not tell what comes next"
+        raise ParameterError.of("hold_out", way, hint)
+    if way != "auto" or log.cut in ("share", "time"):
+        parts = hold_out(log, seed, resolve_way(log, way), SHARE_AHEAD)
+        if parts is not None or way != "auto":
+            return None if parts is None else Ahead.of(*parts, has_several=True)
     ages, is_target, users = log.find_ages(), log.is_target, log.user_rows
     last = np.full(log.n_users, np.iinfo(np.int32).max)
     np.minimum.at(last, users[is_target], ages[is_target])
@@ -76,20 +95,19 @@ def cut_last(log: Log, seed: int) -> Last | None:
     measured = np.sort(np.random.default_rng(seed).permutation(np.flatnonzero(held))[:most])
     is_measured = np.zeros(len(log), np.bool_)
     is_measured[measured] = True
-    kept = ~has_enough | (ages > last[users])
-    return Last(log.select(kept), users[measured], log.item_rows[measured], log.select(is_measured))
+    return Ahead.of(log.select(~has_enough | (ages > last[users])), log.select(is_measured), has_several=False)
 
 
 @dataclass(eq=False)
 class OrderSearch:
-    """A search over decays, neighbors and strengths, one after another, for what ranks the last events best.
+    """A search over decays, neighbors and strengths, one after another, for what ranks the events ahead best.
 
     `search` is that without order, on the same events, whose SVD gives U. What is `open` is chosen; the `given` rest
     stays. A point is replaced only if the gain exceeds its standard error.
     """
 
     search: Search
-    last: Last
+    ahead: Ahead
     given: Point
     open: frozenset[str]
     user_scaling: float
@@ -101,9 +119,11 @@ class OrderSearch:
     is_cut: bool = False
 
     def __post_init__(self) -> None:
-        self.sequences: Sequences = list_sequences(self.last.log)
-        self.clicks: Any = self.last.log.to_csr()[self.last.rows]
-        self.ages: Any = self.last.log.find_ages()[np.isin(self.last.log.user_rows, self.last.rows)]
+        log, rows = self.ahead.log, self.ahead.rows
+        self.sequences: Sequences = list_sequences(log)
+        self.clicks: Any = log.to_csr()[rows]
+        self.ages: Any = log.find_ages()[np.isin(log.user_rows, rows)]
+        self.heldout: Any = self.ahead.heldout[rows]
 
     def run(self, kinds: Sequence[str]) -> Point:
         """Return the best point of these kinds of order, of those that there was time to try."""
@@ -133,6 +153,8 @@ class OrderSearch:
             point = self._take(point, *map(self._try, others))
         if "decay" in self.open:
             point = self._walk(point, DECAYS, lambda p, decay: _change(p, decays=(decay,)), FIRST_DECAY)
+        if "horizon" in self.open and self.ahead.has_several:
+            point = self._walk(point, HORIZONS, lambda p, each: _change(p, horizon=each), point.order.horizon)
         if "strength" in self.open:
             middle = point.settings.strength
             point = self._walk(point, NEXT_STRENGTHS, lambda p, each: _change(p, strength=each), middle)
@@ -143,7 +165,7 @@ class OrderSearch:
                 point = self._take_larger(point, _change(point, decays=decays))
         if "neighbors" in self.open:
             for more in MORE:
-                if point.settings.neighbors == more // 2 and more < self.last.log.n_items:
+                if point.settings.neighbors == more // 2 and more < self.ahead.log.n_items:
                     point = self._take_larger(point, _change(point, neighbors=more))
         if "max_rank" in self.open:
             most = min(self.search.built.problem.pattern.shape)
@@ -217,31 +239,38 @@ class OrderSearch:
             parts, weights = (indptr, indices), solved.reshape(len(ridges), -1)[:, places]
         else:
             ridges, parts = ridges[:1], (np.zeros(len(order.decays) * len(taste.right) + 1, np.int64), parts[1])
-        scores = FadedScores(order.decays, taste.shares, taste.left, taste.right, None)
+        left, _ = self._find_taste(base.settings)
+        scores = FadedScores(order.decays, taste.shares, left, taste.right, None)
         bonus = np.stack([divide_rare(self.sequences, power) for power in rares])
         ranks = self._rank(scores, *parts, weights, bonus)
         tried = []
         for ridge, by_ridge in zip(ridges, ranks, strict=True):
             for rare, each in zip(rares, by_ridge, strict=True):
                 tried.append(_change(base, reg_neighbors=ridge, rare_scaling=rare))
-                self.trials[tried[-1]] = SettingsTrial(taste.right.shape[1], _compute_ndcg(each))
+                self.trials[tried[-1]] = SettingsTrial(taste.right.shape[1] // len(order.decays), self._grade(each))
         return max(tried, key=lambda point: self.trials[point].mean)
 
     def _rank(self, scores: FadedScores, indptr: Any, indices: Any, weights: Any, bonus: Float32Array) -> Float64Array:
-        """The rank of each held-out item for several weights, (w, nnz), and factors on items, (b, m): (w, b, users)."""
+        """The rank of each held-out item for several weights, (w, nnz), and factors on items, (b, m): (w, b, items)."""
         users, faded = scores.find_users(self.clicks, self.ages), scores.fade(self.clicks, self.ages)
-        ranks = np.empty((len(weights), len(bonus), len(users)))
-        seen, items = self.clicks, self.last.items
+        seen, held = self.clicks, self.heldout
+        ranks = np.empty((len(weights), len(bonus), held.nnz))
 
         def rank(start: int, stop: int) -> None:
-            base = users[start:stop] @ scores.right.T
-            part, mine = np.empty((*ranks.shape[:2], stop - start)), slice(start, stop + 1)
+            base, mine = users[start:stop] @ scores.right.T, slice(start, stop + 1)
             given = base, faded.indptr[mine], faded.indices, faded.data, indptr, indices, weights, bonus
-            rank_next(0, stop - start, *given, seen.indptr[mine], seen.indices, items[start:stop], part)
-            ranks[:, :, start:stop] = part
+            rank_next(0, stop - start, *given, seen.indptr[mine], seen.indices, held.indptr[mine], held.indices, ranks)
 
         run_ranges(rank, [*range(0, len(users), _USERS_AT_ONCE), len(users)])
         return ranks
+
+    def _grade(self, ranks: Float64Array) -> Float64Array:
+        """The NDCG of each user, by the ranks of their held-out events."""
+        gains = np.where(ranks <= LIST_LENGTH, 1 / np.log2(1 + ranks), 0)
+        starts = self.heldout.indptr
+        best = np.cumsum(1 / np.log2(np.arange(2, LIST_LENGTH + 2)))[np.minimum(np.diff(starts), LIST_LENGTH) - 1]
+        graded: Float64Array = np.add.reduceat(gains, starts[:-1]) / best
+        return graded
 
     def _find_taste(self, settings: Settings) -> tuple[Float32Array, Float32Array]:
         """U of a strength as a map of histories."""
@@ -249,19 +278,24 @@ class OrderSearch:
         if key not in self._tastes:
             plain = NEXT_RULE._replace(strength=settings.strength, max_rank=settings.max_rank)
             u, l1 = self.search.threshold(plain)
-            self._tastes = {key: make_taste(Factors.of(u.trim()).items, l1, self.search.built.scaling.item)}
+            self._tastes = {
+                key: make_taste(
+                    self.search.built.problem.engine.get(Factors.of(u.trim()).items), l1, self.search.built.scaling.item
+                )
+            }
         return self._tastes[key]
 
     def _find_shared(self, point: Point, found: NextItems) -> Taste:
         """Common taste with the shares of the decays, for U of a point."""
-        key = point.settings.strength, point.settings.max_rank, point.order.decays
+        settings, order = point
+        key = settings.strength, settings.max_rank, settings.neighbors, order.decays, order.horizon
         if key not in self._shared:
-            self._shared = {key: found.find_taste(*self._find_taste(point.settings))}
+            self._shared = {key: found.find_taste(*self._find_taste(settings))}
         return self._shared[key]
 
     def _find_next(self, point: Point) -> NextItems:
         """The regression of a point; only the latest is kept."""
-        key = point.order.decays, point.settings.neighbors
+        key = point.order.decays, point.settings.neighbors, point.order.horizon
         if self._found is None or self._found[0] != key:
             self._found = key, NextItems(self.sequences, *key)
         return self._found[1]
@@ -279,14 +313,14 @@ class OrderSearch:
         u, l1 = self.search.threshold(settings)
         built = self.search.built.with_settings(settings._replace(cost_ratio=1.0, reg_sparse=1.0))
         neighborhood = Neighborhood.of(built, u.split(), self.user_scaling)
-        taste = make_taste(Factors.of(u.trim()).items, l1, built.scaling.item)
-        given, weights, ones = self.given.order, neighborhood.weights, np.ones((1, self.last.log.n_items), np.float32)
+        taste = make_taste(self.search.built.problem.engine.get(Factors.of(u.trim()).items), l1, built.scaling.item)
+        given, weights, ones = self.given.order, neighborhood.weights, np.ones((1, self.ahead.log.n_items), np.float32)
 
         def measure(decays: tuple[float, ...]) -> Point:
             point = Point(settings, OrderSettings("recent", decays))
             scores = fade_scores(taste, weights, neighborhood.power, decays)
             given = scores.weights.indptr, scores.weights.indices, scores.weights.data[None]
-            self.trials[point] = SettingsTrial(taste[1].shape[1], _compute_ndcg(self._rank(scores, *given, ones)[0, 0]))
+            self.trials[point] = SettingsTrial(taste[1].shape[1], self._grade(self._rank(scores, *given, ones)[0, 0]))
             return point
 
         tried = [measure(given.decays)]
@@ -309,8 +343,3 @@ def _change(point: Point, **changes: Any) -> Point:
 
 def _scale(ridge: float, factor: float) -> float:
     return float(f"{ridge * factor:.2g}")
-
-
-def _compute_ndcg(ranks: Float64Array) -> Float64Array:
-    gains: Float64Array = np.where(ranks <= LIST_LENGTH, 1 / np.log2(1 + ranks), 0)
-    return gains

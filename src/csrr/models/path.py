@@ -1,4 +1,4 @@
-"""The regularization path: models from the strength that gives nothing to a weak one."""
+"""The regularization path: models of falling strength, from the one that gives rank 0."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from csrr.data.log import Log
 from csrr.models.auto import Chosen, choose_settings
 from csrr.models.build_problem import ClickProblem, build_problem, compute_target_norm
 from csrr.models.csrr import CSRR
-from csrr.models.csrr_base import Fit
 from csrr.models.estimator import weigh
 from csrr.models.settings import RULE
 from csrr.numerics.certificate import Certificate
+from csrr.numerics.factored import FactoredSolution
 from csrr.numerics.solver import Options, Solution, solve_path
 from csrr.parameters import ParameterError
 from csrr.results.table import ResultTable, TabularResult
@@ -114,7 +114,7 @@ class Path(TabularResult, Sequence[PathPoint]):
         model = CSRR(**{**params, "reg_low_rank": point.reg_low_rank})
         with use_threads(model.threads, blas=1):
             problem = built.problem.with_strength(point.l1)
-            return model.complete(log, replace(built, problem=problem), Fit.of(fits[which]), chosen)
+            return model.complete(log, replace(built, problem=problem), FactoredSolution.of(fits[which]), chosen)
 
 
 def path(
@@ -193,7 +193,7 @@ def path(
 def _choose_fractions(strengths: Sequence[float] | None, n: int, weakest: float) -> list[float]:
     if strengths is None:
         if n < 2 or not 0 < weakest < 1:
-            raise ParameterError(f"n={n!r} must be at least 2 and weakest={weakest!r} between 0 and 1")
+            raise ParameterError.of("n", n, f"must be at least 2 and weakest={weakest!r} between 0 and 1")
         return [float(f) for f in np.geomspace(1, weakest, n)]
     chosen = sorted({float(f) for f in strengths}, reverse=True)
     if not chosen or chosen[-1] <= 0 or not np.isfinite(chosen).all():

@@ -1,8 +1,9 @@
-"""Lists of the best items of users: what they may have, as it is asked for; in memory, in batches, and in files."""
+"""Lists of the best items of users: the items they may contain, their making, and their writing to files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set, ValuesView
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -13,7 +14,8 @@ import pyarrow as pa
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr.data.errors import NoHistoryWarning, UnknownIdError, UnknownIdWarning, show_value, warn_caller
+from csrr._base.text import show_argument, show_value
+from csrr.data.errors import NoHistoryWarning, UnknownIdError, UnknownIdWarning, warn_caller
 from csrr.data.ids import IdMap, convert_ids
 from csrr.data.items import Categories, ColumnKind, ItemTable
 from csrr.data.log import Log
@@ -34,10 +36,7 @@ if TYPE_CHECKING:
 Unknown = Literal["raise", "ignore", "mark"]
 """For unknown ids: raise an error, or leave out items and give users popular ones, with warnings or not."""
 
-_WAY_OUT = {
-    "item": 'unknown="ignore" leaves out unknown items',
-    "user": 'unknown="ignore" gives unknown users popular items',
-}
+_WAY_OUT = {"item": "leaves out unknown items", "user": "gives unknown users popular items"}
 
 
 class IdLookup:
@@ -45,7 +44,7 @@ class IdLookup:
 
     def __init__(self, unknown: Unknown) -> None:
         if unknown not in ("raise", "ignore", "mark"):
-            raise ParameterError(f'unknown={unknown!r}: it must be "raise", "ignore" or "mark"')
+            raise ParameterError.of("unknown", unknown, 'must be "raise", "ignore" or "mark"')
         self.ignores: bool = unknown != "raise"
         self.warns: bool = unknown != "mark"
         self._left_out: dict[str, tuple[int, int]] = {}
@@ -57,8 +56,8 @@ class IdLookup:
         try:
             return known.rows(ids, kind)
         except UnknownIdError as error:
-            where = f"{place}: " if place else ""
-            error.args = (f"{where}{error}; {_WAY_OUT[kind]}",)
+            error.args = (f"{place}: {error}" if place else str(error),)
+            error.hint = f"{show_argument('unknown', 'ignore')} {_WAY_OUT[kind]}"
             raise
 
     def find_known(self, known: IdMap, ids: Any, kind: Literal["user", "item"], place: str) -> Rows:
@@ -134,14 +133,14 @@ class UserBatch:
     """The users to make lists for, in their order.
 
     `ids`, shape (n,); `rows`, their rows among the `known` ids, -1 for an unknown one, shape (n,); `seen`, their
-    histories, csr of shape (n, n_items); `done`, the part of these that lists leave out, or None for all.
+    histories, csr of shape (n, n_items); `left_out`, the part of these that lists leave out, or None for all.
     """
 
     ids: npt.NDArray[Any]
     rows: Rows
     known: IdMap
     seen: Any
-    done: Any = None
+    left_out: Any = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -153,18 +152,16 @@ class UserBatch:
         return lengths
 
 
-def restrict(
-    batch: UserBatch, items: IdMap, reader: IdLookup, *, seen: Any, candidates: Any, exclude: Any
-) -> Restrictions:
-    """Return the items that lists may have; the arguments are those of `Recommender.recommend`."""
-    limits = Restrictions(len(items))
-    if candidates is not None:
-        limits.keep(read_items(candidates, "candidates", batch, items, reader))
-    if exclude is not None:
-        limits.leave_out(read_items(exclude, "exclude", batch, items, reader))
+def restrict(batch: UserBatch, items: IdMap, reader: IdLookup, asked: RecommendOptions) -> Restrictions:
+    """Return the items that lists may have."""
+    limits, seen = Restrictions(len(items)), asked.exclude_seen
+    if asked.candidates is not None:
+        limits.keep(read_items(asked.candidates, "candidates", batch, items, reader))
+    if asked.exclude is not None:
+        limits.leave_out(read_items(asked.exclude, "exclude", batch, items, reader))
     if isinstance(seen, bool | int | np.bool_):
         if seen:
-            limits.leave_out(batch.seen if batch.done is None else batch.done)
+            limits.leave_out(batch.seen if batch.left_out is None else batch.left_out)
     elif not is_for_each(seen):
         raise ParameterError(f"exclude_seen={show_value(seen)}: it must be True, False, {_FORMS}")
     else:
@@ -271,7 +268,7 @@ def _collect(rows: Rows, columns: Rows, own_rows: Rows, shape: tuple[int, int]) 
 
 @dataclass(eq=False)
 class RuledLists:
-    """Lists of length k that rules apply to: what a rule may ask of the model, and what it may do.
+    """Lists of length k, with the questions that a rule may ask of the model and the effects it may have.
 
     Attributes
     ----------
@@ -350,7 +347,7 @@ class RuledLists:
 
 
 def read_rules(model: Recommender, asked: RuleOptions, k: int, reader: IdLookup) -> Rules | None:
-    """Return what is asked of lists of length k; None where that is nothing."""
+    """Return the rules for lists of length k; None if none are given."""
     refuse_names("rules", asked, RULES)
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     lists = RuledLists(model, k, reader)
@@ -361,11 +358,11 @@ def read_rules(model: Recommender, asked: RuleOptions, k: int, reader: IdLookup)
 
 
 def need_table(model: Recommender, rule: str) -> ItemTable:
-    """Return the item table of a model; an error that names what asks for it where there is none."""
+    """Return the item table of a model; an error that names the `rule` if there is none."""
     if model.item_table_ is None:
         raise ParameterError(
-            f"{rule} asks for columns of an item table, and the model has none: call set_items(table) first (on the"
-            " command line, --items FILE)"
+            f"{show_argument(rule)} asks for columns of an item table, and the model has none: call set_items(table)"
+            " first (on the command line, --items FILE)"
         )
     return model.item_table_
 
@@ -398,7 +395,7 @@ class RecommendOptions(NamedTuple):
     rules: RuleOptions = {}  # noqa: RUF012  (nobody writes to it)
 
 
-class Cut(NamedTuple):
+class Thresholds(NamedTuple):
     """The least probability and score of a recommended item; `by_cost`: the probability above which a cell pays."""
 
     probability: float
@@ -407,25 +404,20 @@ class Cut(NamedTuple):
 
 
 def make_lists(
-    model: Recommender, batch: UserBatch, score_rows: RowScorer, wanted: RecommendOptions, reader: IdLookup
+    model: Recommender, batch: UserBatch, score_rows: RowScorer, asked: RecommendOptions, reader: IdLookup
 ) -> Recommendations:
     """Return the best items for users, whose scores `score_rows` gives by their rows."""
     # 1. The options, checked.
     names = (*RecommendOptions._fields[:-1], "users", "unknown", "threads", *RULES)
-    refuse_names("recommend", wanted.rules, names)
-    k, cut = check_k(wanted.k), check_cut(model, wanted.min_probability, wanted.min_score)
-    rules, columns = read_rules(model, wanted.rules, k, reader), check_columns(model, wanted.columns)
+    refuse_names("recommend", asked.rules, names)
+    k, least = check_k(asked.k), check_thresholds(model, asked.min_probability, asked.min_score)
+    rules, columns = read_rules(model, asked.rules, k, reader), check_columns(model, asked.columns)
     # 2. The items that a list may have. They are applied to blocks of scores.
-    limits = restrict(
-        *(batch, model.items_, reader),
-        seen=wanted.exclude_seen,
-        candidates=wanted.candidates,
-        exclude=wanted.exclude,
-    )
+    limits = restrict(batch, model.items_, reader, asked)
     if rules is not None and rules.allowed is not None:
         limits.keep(np.flatnonzero(rules.allowed))
     # 3. The best items of each user: by popularity where nothing is known of the user.
-    known = find_known(model, batch.activity, batch.rows)
+    known = mark_known(model, batch.activity, batch.rows)
     k, order = min(k, limits.count_left()), model.item_order
     if isinstance(score_rows, Products) and score_rows.is_single and rules is None:
         items, scores = score_rows.find_best(np.where(known, batch.rows, -1), k, limits, order)
@@ -441,12 +433,12 @@ def make_lists(
     # 4. The lists in the caller's ids.
     reader.warn()
     if reader.warns:
-        warn_of_no_history(int((~known).sum()), len(batch), "`fallback` marks them", int((batch.rows < 0).sum()))
+        warn_of_no_history(int((~known).sum()), len(batch), int((batch.rows < 0).sum()))
     scores = np.where(~known[:, None] & (items >= 0), np.float32(0), scores)
-    return name_lists(model, batch, (items, scores), cut, ~known, columns)
+    return name_lists(model, batch, (items, scores), least, ~known, columns)
 
 
-def rank_items(model: Scorer, rows: Rows, k: int, *, seen: Any = None, candidates: Rows | None = None) -> Top:
+def rank_items(model: Recommender, rows: Rows, k: int, *, seen: Any = None, candidates: Rows | None = None) -> Top:
     """Return the k best items for users by row number: item rows and scores, shapes (len(rows), k).
 
     Cells stored in `seen`, sparse of shape (n_users, n_items), are left out; `candidates` are the rows of the items to
@@ -464,14 +456,14 @@ def rank_items(model: Scorer, rows: Rows, k: int, *, seen: Any = None, candidate
     if seen is not None:
         limits.leave_out(take_rows(sparse.csr_array(seen), rows))
     activity = model.seen_.indptr[rows + 1] - model.seen_.indptr[rows]
-    return score_rows.find_best(np.where(find_known(model, activity, rows), rows, -1), k, limits, order)
+    return score_rows.find_best(np.where(mark_known(model, activity, rows), rows, -1), k, limits, order)
 
 
 def score_lists(model: Scorer, rows: Rows) -> Float32Array:
     """Return the scores used for lists: those of `score_rows`, but 0 for users without a history."""
     rows = np.asarray(rows)
     activity = model.seen_.indptr[rows + 1] - model.seen_.indptr[rows]
-    return score_known(model.score_rows, rows, find_known(model, activity, rows), len(model.items_))
+    return score_known(model.score_rows, rows, mark_known(model, activity, rows), len(model.items_))
 
 
 def name_items(model: Estimator, item_rows: Rows) -> tuple[AnyArray, AnyArray | None]:
@@ -489,14 +481,16 @@ def check_calibrated(model: Estimator) -> Calibration:
     return model.calibration_
 
 
-def find_known(model: Estimator, activity: Rows, rows: Rows) -> BoolArray:
+def mark_known(model: Estimator, activity: Rows, rows: Rows) -> BoolArray:
     """Return whether each user's scores are meaningful, shape (n,): with a history, unless the model needs none."""
     known: BoolArray = (activity > 0) | (model.knows_everyone & (rows >= 0))
+    if (described := model.described_users) is not None:
+        known |= (rows >= 0) & described[rows]
     return known
 
 
 def score_popular(model: Recommender) -> Float32Array:
-    """Return the scores that rules start from where nothing is known of a user, shape (n_items,)."""
+    """Return the scores that rules start from for users without a history, shape (n_items,)."""
     return np.log1p(model.popularity).astype(np.float32)
 
 
@@ -517,48 +511,55 @@ def score_known(
     return scores
 
 
-def warn_of_no_history(n: int, n_users: int, mark: str, n_unknown: int = 0) -> None:
-    """Warn once that `n` of the users got popular items; `mark` says how the result marks them."""
+def warn_of_no_history(n: int, n_users: int, n_unknown: int = 0) -> None:
+    """Warn once that `n` of the users got popular items."""
     if n:
         has, gets = ("has", "gets") if n == 1 else ("have", "get")
         unknown = f" ({n_unknown:,} unknown)" if n_unknown else ""
         users = f"{n_users:,} user{'' if n_users == 1 else 's'}"
-        warn_caller(f"{n:,} of {users} {has} no history{unknown} and {gets} popular items; {mark}", NoHistoryWarning)
+        warn_caller(f"{n:,} of {users} {has} no history{unknown} and {gets} popular items", NoHistoryWarning)
 
 
-def check_cut(model: Recommender, probability: Least, score: float | None) -> Cut:
+def check_thresholds(model: Recommender, probability: Least, score: float | None) -> Thresholds:
     """Return the limits below which items are left out."""
     by_cost = probability == "cost"
     if probability == "cost" and (probability := model.decision_probability) is None:
-        raise ParameterError(f'min_probability="cost": this {type(model).__name__} has no costs; give a number')
+        what = f"needs costs, and this {type(model).__name__} has none; give a number"
+        raise ParameterError.of("min_probability", "cost", what)
     if probability is not None:
         check_number("min_probability", probability, least=0, most=1)
         check_calibrated(model)
     if score is not None:
         check_number("min_score", score)
-    return Cut(float(probability or 0), -np.inf if score is None else float(score), by_cost)
+    return Thresholds(float(probability or 0), -np.inf if score is None else float(score), by_cost)
 
 
 def name_lists(
-    model: Recommender, batch: UserBatch, found: Top, cut: Cut, fallback: BoolArray, columns: Sequence[str] = ()
+    model: Recommender,
+    batch: UserBatch,
+    found: Top,
+    thresholds: Thresholds,
+    fallback: BoolArray,
+    columns: Sequence[str] = (),
 ) -> Recommendations:
     """Return the lists that `top_k` found for users, in the caller's ids, without items below the limits."""
     items, scores = found
     calibration = model.calibration_
     known = None if calibration is None else calibration.probability(scores, batch.activity[:, None], items)
-    out = scores < cut.score
+    out = scores < thresholds.score
     if known is not None:
-        least: Any = cut.probability
-        if cut.by_cost:
+        least: Any = thresholds.probability
+        if thresholds.by_cost:
             mine = batch.rows if batch.known is model.users_ else np.full(len(batch), -1)
             least = model.decide_cells(mine[:, None], items)
         out |= known < least
         known[out] = 0
-    items, scores = np.where(out, np.int32(NO_ITEM), items), np.where(out, np.float32(-np.inf), scores)
-    # With curves of groups an item may be left out before one that stays: the others then move up, in their order.
-    order = np.argsort(out, axis=1, kind="stable")
-    items, scores = np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1)
-    known = None if known is None else np.take_along_axis(known, order, 1)
+    if out.any():
+        items, scores = np.where(out, np.int32(NO_ITEM), items), np.where(out, np.float32(-np.inf), scores)
+        # With curves of groups an item may be left out before one that stays: the others then move up, in their order.
+        order = np.argsort(out, axis=1, kind="stable")
+        items, scores = np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1)
+        known = None if known is None else np.take_along_axis(known, order, 1)
     recs = Recommendations.from_rows(batch.ids, items, scores, model.items_, model.titles_, known, fallback)
     return replace(recs, unknown=batch.rows < 0, columns=_look_up(model, items, columns) if columns else {})
 
@@ -566,7 +567,7 @@ def name_lists(
 def check_columns(model: Recommender, columns: Sequence[str]) -> Sequence[str]:
     """Return the names of columns of the item table, each once, after a check."""
     if isinstance(columns, str):
-        raise ParameterError(f"columns={columns!r}: give a list of names, such as columns=[{columns!r}]")
+        raise ParameterError.of("columns", columns, f"give a list of names, such as columns=[{columns!r}]")
     for name in columns:
         need_table(model, "columns")[name]
         if name in SHOWN_COLUMNS:
@@ -602,7 +603,7 @@ _COLUMN_TYPES: dict[ColumnKind, pa.DataType] = {
 
 
 class WrittenLists(NamedTuple):
-    """The file of `recommend_to`: its path, the numbers of users and of rows, and the length of the longest list.
+    """Lists in a file or a table: its path or name, the numbers of users and of rows, the length of the longest list.
 
     `n_fallback` of the users got popular items.
     """
@@ -641,6 +642,30 @@ def make_list_schema(model: Recommender, users: Any, options: dict[str, Any]) ->
         kinds |= {name: _COLUMN_TYPES[columns[name].kind] for name in options.get("columns", ()) if name in columns}
     may_fall_back = options.get("unknown", "raise") != "raise" or not (np.diff(model.seen_.indptr) > 0).all()
     return pa.schema(kinds | ({"why": pa.string()} if may_fall_back else {}))
+
+
+def write_lists(
+    place: str,
+    batches: Iterator[Recommendations],
+    schema: pa.Schema,
+    write: Callable[[pa.Table], object],
+    callback: Callable[[int], object] | None,
+) -> WrittenLists:
+    """Write batches of lists, and return how much that was; `callback` is told the number of users after each."""
+    written = WrittenLists(place, 0, 0, 0, 0)
+    with warnings.catch_warnings():
+        # One warning for all batches together.
+        warnings.simplefilter("ignore", NoHistoryWarning)
+        warnings.simplefilter("once", UnknownIdWarning)
+        for recs in batches:
+            table = fit_to_schema(recs.to_arrow(), schema)
+            write(table)
+            counts = written.n_users + len(recs), written.n_rows + len(table), max(written.k, recs.k)
+            written = WrittenLists(written.path, *counts, written.n_fallback + int(recs.fallback.sum()))
+            if callback is not None:
+                callback(written.n_users)
+    warn_of_no_history(written.n_fallback, written.n_users)
+    return written
 
 
 def fit_to_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -26,7 +26,7 @@ from csrr.ranking.calibration import Calibration
 from csrr.ranking.explanations import Explanation, spread_amounts
 from csrr.ranking.metrics import HitMetric, mark_hits, ndcg
 from csrr.ranking.reliability import Reliability
-from csrr.ranking.topk import Products, RowScorer, ScoredItems, score_blocks
+from csrr.ranking.topk import Cells, Products, ScoredItems, score_blocks
 from csrr.results.table import ResultTable
 
 MOST_GROUPS = 20
@@ -85,12 +85,6 @@ class Scorer(Estimator):
         """
         made: ScoredItems = self._compute_once("items", lambda: ScoredItems(self.item_factors_, weights))
         return made if made.factors is self.item_factors_ else ScoredItems(self.item_factors_, weights)
-
-    @property
-    def row_scorer(self) -> RowScorer:
-        """What scores users by row for lists: products, unless a subclass has a `score_rows` of its own."""
-        products = self.make_products() if type(self).score_rows is Scorer.score_rows else None
-        return self.score_rows if products is None else products
 
     def score_histories(self, seen: Any, rows: Rows) -> Float32Array:
         """Return the scores of all items, given histories.
@@ -226,7 +220,7 @@ class Scorer(Estimator):
         check_whole("n_groups", n_groups, least=1)
         check_number("n_groups", n_groups, least=1, most=MOST_GROUPS)
         cells = self._collect_cells(heldout, users)
-        self.calibration_ = Calibration.of(*cells, observed_share=observed_share, n_groups=int(n_groups))
+        self.calibration_ = Calibration.of(cells, observed_share=observed_share, n_groups=int(n_groups))
         return self.calibration_
 
     @ask_one_state
@@ -249,7 +243,7 @@ class Scorer(Estimator):
         calibration = check_calibrated(self)
         if observed_share is not None:
             check_number("observed_share", observed_share, above=0, most=1)
-        return calibration.check(*self._collect_cells(heldout, users), observed_share=observed_share)
+        return calibration.check(self._collect_cells(heldout, users), observed_share=observed_share)
 
     @ask_one_state
     def probability(self, users: Any, items: Any = None) -> npt.NDArray[np.float64]:
@@ -322,7 +316,7 @@ class Scorer(Estimator):
         ['nothing', 'the best 5', 'all that pay']
         """
         self.check_fitted()
-        calibration, (price, alarm) = check_calibrated(self), _find_prices(self, miss, false_alarm)
+        calibration, (price, alarm) = check_calibrated(self), _choose_prices(self, miss, false_alarm)
         for k in lengths:
             check_whole("lengths", k, least=1)
         names = ["nothing", *(f"the best {k}" for k in lengths), "all that pay"]
@@ -333,7 +327,7 @@ class Scorer(Estimator):
         for part, scores in score_blocks(self.score_rows, rows, n_items, seen=self.seen_of_target):
             is_open = scores > -np.inf
             said = np.where(is_open, calibration.probability(scores, activity[part, None], np.arange(n_items)), 0)
-            lost = price * _find_factors(self, rows[part], n_items)
+            lost = price * _compute_miss_factors(self, rows[part], n_items)
             order = np.argsort(-scores, axis=1, kind="stable")[:, : max([*lengths, 1])]
             shown = [np.zeros_like(is_open)]
             for k in lengths:
@@ -368,8 +362,8 @@ class Scorer(Estimator):
         """
         return self.decision_probability
 
-    def _collect_cells(self, heldout: Any, users: Any) -> tuple[RowScorer, Rows, int, Any, Any]:
-        """Return the arguments of `Calibration.of`: scores, user rows, number of items, positives, seen cells."""
+    def _collect_cells(self, heldout: Any, users: Any) -> Cells:
+        """Return the cells to learn probabilities from."""
         log, rows = as_log(heldout), np.unique(find_user_rows(self, users))
         relevant = find_unseen_events(log, self).to_csr()
         if not np.diff(relevant.indptr)[rows].any():
@@ -377,7 +371,7 @@ class Scorer(Estimator):
                 "calibration needs positives: events that are not in the training data, of users and items that the"
                 f" model knows; none of the {len(log):,} held-out events is one"
             )
-        return self.score_rows, rows, len(self.items_), relevant, self.seen_of_target
+        return Cells(self.score_rows, rows, len(self.items_), relevant, self.seen_of_target)
 
     # Noisy clicks
 
@@ -474,7 +468,7 @@ def _is_matrix(data: Any) -> bool:
     return sparse.issparse(data) or (isinstance(data, np.ndarray) and data.ndim == 2)
 
 
-def measure_heldout(model: Scorer, heldout: Any, metric: HitMetric = ndcg, k: int = SCORED_AT) -> float:
+def measure_heldout(model: Any, heldout: Any, metric: HitMetric = ndcg, k: int = SCORED_AT) -> float:
     """Return the mean of a metric of lists of length k, over users with a held-out event of a known item."""
     if _is_matrix(heldout):
         if "sklearn.model_selection" in sys.modules:
@@ -527,7 +521,7 @@ def solve_penalized(system: AnyArray, right: AnyArray) -> AnyArray:
         ) from None
 
 
-def _find_prices(model: Scorer, miss: float | None, false_alarm: float | None) -> tuple[float, float]:
+def _choose_prices(model: Scorer, miss: float | None, false_alarm: float | None) -> tuple[float, float]:
     """Return the costs of a miss and of a false alarm: as given, or those of the model."""
     if miss is None and false_alarm is None:
         params = model.get_params()
@@ -543,7 +537,7 @@ def _find_prices(model: Scorer, miss: float | None, false_alarm: float | None) -
     return float(miss), float(false_alarm)
 
 
-def _find_factors(model: Scorer, rows: Any, n_items: int) -> Any:
+def _compute_miss_factors(model: Scorer, rows: Any, n_items: int) -> Any:
     """Return the cost of a miss of each cell, as a factor on the common one: (n, n_items), or 1 for all."""
     common = model.decision_probability
     if common is None:

@@ -1,4 +1,4 @@
-"""The search of what "auto" parameters come to: settings, tried one after another on held-out events."""
+"""The search for the values of "auto" parameters: settings, tried one after another on held-out events."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from csrr._base.arrays import Rows
+from csrr._base.arrays import AnyArray, Rows
 from csrr._base.threads import TimeUpError, run_ranges
-from csrr.models.build_problem import ClickProblem, find_genuine, is_balanced, leave_out_own
+from csrr.models.build_problem import ClickProblem, estimate_genuine, is_balanced, leave_out_own
 from csrr.models.fitted_problem import make_click_weights
 from csrr.models.held_out import LIST_LENGTH
 from csrr.models.settings import Settings
+from csrr.numerics.engine import RankingEngine
 from csrr.numerics.factored import Factors
 from csrr.numerics.krylov import LowRankPlusSparse, compute_partial_svd
 from csrr.numerics.neighbors import Factored, Regression, Ridge
@@ -23,7 +24,7 @@ from csrr.numerics.solver import Options, improve, solve
 from csrr.ranking.calibration import Calibration
 from csrr.ranking.loops import rank_rows
 from csrr.ranking.metrics import CellCounts
-from csrr.ranking.topk import add_products, score_blocks
+from csrr.ranking.topk import Cells, add_products, measure_held_out_ndcg
 
 STRENGTHS, STEP = (0.29, 0.35, 0.42, 0.5, 0.6, 0.72, 0.86, 1.04, 1.24), 1.2
 """The strengths of the penalty on the rank that are tried with one SVD, in noise levels, and about the factor between
@@ -290,7 +291,7 @@ class Search:
             return 0.0
         left = leave_out_own(built.problem, factors)
         some = np.random.default_rng(self.built.seed).permutation(left.pattern.shape[0])[:SAMPLED_USERS]
-        return float(1 - find_genuine(left.select(np.sort(some)), self.built.seed).mean())
+        return float(1 - estimate_genuine(left.select(np.sort(some)), self.built.seed).mean())
 
     def _measure_gain(self, point: Settings, other: Settings, errors: float) -> float:
         """The relative gain in NDCG of a point over another, at least: the mean over users less its standard errors."""
@@ -316,16 +317,16 @@ class Search:
         """Score points, on request also by what their decisions cost; the systems of neighbors are solved together."""
         if not points:
             return
-        regression = self._find_regression(max(point.neighbors for point in points))
+        regression = self._get_regression(max(point.neighbors for point in points))
         keys = list(dict.fromkeys(self._simplify(point) for point in points))
-        low_ranks = [self._find_low_rank(key) for key in keys]
+        low_ranks = [self._get_low_rank(key) for key in keys]
         factored = [low_rank.split() for low_rank in low_ranks]
         ranks = [low_rank.rank for low_rank in low_ranks]
         # Neighbors are fitted to the residual of the balanced U of the same strength.
         bases = [key if self._is_balanced(key) else key._replace(cost_ratio=1.0, reg_sparse=1.0) for key in keys]
         places = {base: place for place, base in enumerate(dict.fromkeys(bases))}
         balanced = [
-            (self._find_low_rank(base) if self._is_balanced(base) else self._threshold(base)).split() for base in places
+            (self._get_low_rank(base) if self._is_balanced(base) else self._threshold(base)).split() for base in places
         ]
         del low_ranks
         unit = regression.mean_diagonal
@@ -333,11 +334,13 @@ class Search:
         solved = regression.solve(balanced, ridges)
         for place, key in enumerate(keys):
             mine = [point for point in points if self._simplify(point) == key]
-            weights = np.zeros((len(mine), *regression.support.shape), np.float32)
-            for at, point in enumerate(mine):
+            weights = []
+            for point in mine:
                 if point.neighbors:
                     ridge = Ridge(point.neighbors, point.reg_neighbors * unit)
-                    weights[at] = solved[places[bases[place]], ridges.index(ridge)]
+                    weights.append(solved[places[bases[place]], ridges.index(ridge)])
+                else:
+                    weights.append(np.zeros(regression.support.shape, np.float32))
             all_scores = self._measure_ndcg(factored[place], regression, weights)
             for point, its, scores in zip(mine, weights, all_scores, strict=True):
                 costs = self._measure_cost(factored[place], regression, its) if by_cost else None
@@ -345,7 +348,7 @@ class Search:
 
     # Models
 
-    def _find_low_rank(self, point: Settings) -> LowRank:
+    def _get_low_rank(self, point: Settings) -> LowRank:
         """U: the soft-thresholded SVD or, where that is not the solution, the result of a few steps from there."""
         point = self._simplify(point)
         if point not in self._low_ranks:
@@ -397,7 +400,7 @@ class Search:
             s[max_rank:] = 0
         return LowRank(u.left, s, u.right), problem.l1
 
-    def _find_regression(self, neighbors: int) -> Regression:
+    def _get_regression(self, neighbors: int) -> Regression:
         """The regression for at most so many neighbors."""
         given, width = self.space.given, MORE_NEIGHBORS if neighbors > NEIGHBORS else NEIGHBORS
         if "neighbors" not in self.space:
@@ -409,9 +412,19 @@ class Search:
 
     # Scores
 
-    def _measure_ndcg(self, u: Factored, regression: Regression, weights: npt.NDArray[np.float32]) -> list[Scores]:
-        """The NDCG of each user with events held out, for one U and several `weights`, (w, m, K), on the support."""
-        left, right = u
+    def _measure_ndcg(self, u: Factored, regression: Regression, weights: Sequence[Any]) -> list[Scores]:
+        """The NDCG of each user with events held out, for one U and several `weights`, (m, K) each, on the support."""
+        engine, heldout = self.built.problem.engine, self.heldout
+        rows = np.flatnonzero(np.diff(heldout.indptr))
+        if isinstance(engine, RankingEngine):
+            ranks = engine.rank_held_out(u, regression, weights, self.clicks, heldout, self.built.genuine)
+        else:
+            ranks = self._rank_held_out(u, regression, np.stack([engine.get(each) for each in weights]))
+        return list(measure_held_out_ndcg(ranks, np.diff(heldout.indptr)[rows], LIST_LENGTH))
+
+    def _rank_held_out(self, u: Factored, regression: Regression, weights: npt.NDArray[np.float32]) -> AnyArray:
+        """The rank of each held-out event among its user's unseen items, (w, nnz), on threads of this process."""
+        left, right = u[0], self.built.problem.engine.get(u[1])
         item, rows = self.built.scaling.item, np.flatnonzero(np.diff(self.heldout.indptr))
         indptr, indices, places = regression.by_neighbor
         between = np.repeat(item, np.diff(indptr)) / item[indices]
@@ -421,21 +434,17 @@ class Search:
         ranks = np.empty((len(weights), self.heldout.nnz))
         clicks, heldout = self.clicks, self.heldout
         user = self.built.problem.engine.get(regression.user)
-        histories = user, clicks.indptr, clicks.indices, self.built.genuine
-        parts = (*histories, indptr, indices, flat, heldout.indptr, heldout.indices)
+        histories = (user, clicks.indptr, clicks.indices), self.built.genuine
+        parts = (*histories, (indptr, indices), flat, (heldout.indptr, heldout.indices))
 
         def rank(start: int, stop: int) -> None:
             base = mine[start:stop] @ theirs.T
             rank_rows(0, stop - start, base, rows[start:stop], *parts, np.empty_like(base[0]), ranks)
 
         run_ranges(rank, [*range(0, len(rows), _USERS_AT_ONCE), len(rows)])
-        counts = np.diff(heldout.indptr)[rows]
-        gains = np.where(ranks <= LIST_LENGTH, 1 / np.log2(1 + ranks), 0)
-        ideal = np.cumsum(1 / np.log2(np.arange(2, LIST_LENGTH + 2)))[np.minimum(counts, LIST_LENGTH) - 1]
-        starts = np.cumsum(counts) - counts
-        return [np.add.reduceat(each, starts) / ideal for each in gains]
+        return ranks
 
-    def _measure_cost(self, u: Factored, regression: Regression, weights: npt.NDArray[np.float32]) -> Scores:
+    def _measure_cost(self, u: Factored, regression: Regression, weights: Any) -> Scores:
         """The cost of decisions for each user with held-out events, relative to showing nothing; `weights`, (m, K).
 
         Decisions follow calibrated thresholds; the result is a mean over costs of a miss, the given one times each of
@@ -443,8 +452,9 @@ class Search:
         """
         left, right = u
         scaling, n_items, ratio = self.built.scaling, self.clicks.shape[1], self.built.costs.ratio
-        left, user = (self.built.problem.engine.get(each) for each in (left, regression.user))
-        matrix, scale = make_click_weights(regression, weights, scaling.item), user / scaling.user
+        left, right, user = (self.built.problem.engine.get(each) for each in (left, right, regression.user))
+        solved = self.built.problem.engine.get(weights)
+        matrix, scale = make_click_weights(regression, solved, scaling.item), user / scaling.user
         mine = (left / scaling.user[:, None]).astype(np.float32)
         theirs = (right / scaling.item[:, None]).astype(np.float32)
 
@@ -454,11 +464,10 @@ class Search:
             return scores
 
         rows, ratios = np.flatnonzero(np.diff(self.heldout.indptr)), ratio * np.array(FUTURE_EVENTS)
-        calibration = Calibration.of(score_rows, rows, n_items, self.heldout, self.clicks)
+        cells = Cells(score_rows, rows, n_items, self.heldout, self.clicks)
+        calibration = Calibration.of(cells)
         thresholds = [calibration.threshold(each, 1.0) for each in ratios]
-        counts = CellCounts.empty(rows, self.heldout, self.clicks, thresholds, auc=False)
-        for part, scores in score_blocks(score_rows, rows, n_items, seen=self.clicks):
-            counts.add(part, scores)
+        counts = CellCounts.of(cells, thresholds)
         costs: Scores = (counts.missed + counts.false_alarms / ratios).mean(axis=1) / counts.positives.mean()
         return costs
 
@@ -493,7 +502,7 @@ def _scale_ridge(point: Settings, factor: float) -> Settings:
 
 
 def _add_v(point: Settings, reg_sparse: float) -> Settings:
-    """The point with V in its problem, and a weaker penalty on the rank, which makes up for the pull that V takes."""
+    """The point with V in its problem, and a weaker penalty on the rank, since V explains a part."""
     return _scale_strength(point._replace(reg_sparse=reg_sparse), min(1.0, max(reg_sparse, 1e-3)) ** 0.5)
 
 

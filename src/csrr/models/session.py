@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from csrr._base.arrays import AnyArray, Float32Array, Float64Array
+from csrr._base.arrays import AnyArray, Float32Array
 from csrr.data.ids import Id
 from csrr.models.foldin import FoldedUsers
 from csrr.models.order import FadedScores
@@ -103,8 +103,8 @@ class Session:
         scores
             Shape (n_items,).
         """
-        users: Float64Array = self._scores.shares @ self._users
-        scores: Float32Array = multiply_factors(users.astype(np.float32)[None], self._scores.right)[0]
+        users = self._users.reshape(1, -1).astype(np.float32)
+        scores: Float32Array = multiply_factors(users, self._scores.right)[0]
         return scores + (self._scale @ self._sums).astype(np.float32)
 
     def recommend(self, k: int = 10, **options: Any) -> Recommendations:

@@ -17,7 +17,9 @@ def resolve_rank(rank: Any, default: int, shape: tuple[int, int]) -> int:
     if rank is None:
         return min(default, most)
     if rank > most:
-        raise ParameterError(f"rank={rank!r} is beyond the matrix, {shape[0]} users x {shape[1]} items: at most {most}")
+        raise ParameterError.of(
+            "rank", rank, f"is beyond the matrix, {shape[0]} users x {shape[1]} items: at most {most}"
+        )
     return int(rank)
 
 

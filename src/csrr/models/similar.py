@@ -29,6 +29,7 @@ class SimilarUsersOptions(TypedDict, total=False):
 class SimilarItemsOptions(SimilarUsersOptions, total=False):
     """The options of `Recommender.similar_items`."""
 
+    by: Literal["auto", "neighbors", "factors", "next"]
     where: Mapping[str, Any] | None
 
 
@@ -97,6 +98,6 @@ def compute_history_cosines(seen: Any, rows: Rows) -> Float32Array:
 
 
 def mark_nothing(weights: Float32Array) -> Float32Array:
-    """Return weights with -inf in place of 0, which stands for no weight."""
+    """Return weights with -inf in place of 0, which means no weight."""
     marked: Float32Array = np.where(weights == 0, np.float32(-np.inf), weights)
     return marked

@@ -60,6 +60,7 @@ _START = struct.Struct("<8sIQ")
 _DIGEST = 32
 _PREFIX = _START.size + _DIGEST
 _ALIGN = 64
+_BLOCK = 2**20
 _NAMES = ("bool", "float16", "float32", "float64", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)))
 TYPES = {name: np.dtype(name).newbyteorder("<") for name in _NAMES}
 _DAMAGED = "the file is cut short or altered; save it again"
@@ -92,6 +93,20 @@ def _write_parts(file: BinaryIO, text: bytes, arrays: Arrays) -> None:
             file.write(part)
     file.seek(_START.size)
     file.write(digest.digest())
+
+
+def check_digest(path: str | os.PathLike[str]) -> bytes:
+    """Return the checksum of a model file; ModelFileError unless the file is whole."""
+    with open(path, "rb", buffering=0) as file:
+        start = file.read(_PREFIX)
+        if start[:8] != MAGIC:
+            raise ModelFileError(f"{os.fspath(path)}: not a csrr model; csrr fit and save write models")
+        digest = hashlib.sha256(start[: _START.size])
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    if digest.digest() != start[_START.size :]:
+        raise ModelFileError(f"{os.fspath(path)}: the checksum does not match: {_DAMAGED}")
+    return digest.digest()
 
 
 def read(path: str | os.PathLike[str], *, mapped: bool = False) -> tuple[dict[str, Any], Arrays]:
@@ -315,6 +330,7 @@ COMMON: tuple[FilePart, ...] = (
     SparseArray("seen", ("users", "items"), None, "events"),
     Values("seen.weights", ("events",), above=0, most=FLOAT32_MOST, optional=True),
     Values("seen.ages", ("events",), ("int32",), least=0, optional=True),
+    Values("item_counts", ("items",), ("int64",), least=0, optional=True),
     OptionalGroup(
         Values("seen.times", ("events",), ("int32", "int64", "float64"), least=-FLOAT64_MOST, most=FLOAT64_MOST),
         Values("recent_popularity", ("items",), ("float64",), least=0),
@@ -404,6 +420,7 @@ def write_model(path: str | os.PathLike[str], model: Estimator) -> None:
         "seen.ages": model.seen_ages_,
         "recent_popularity": model.recent_popularity,
         "item_ages": model.item_ages,
+        "item_counts": model.item_counts,
     }
     arrays |= {name: column for name, column in columns.items() if column is not None}
     if model.event_types is not None:
@@ -477,6 +494,7 @@ def restore_model(model: Estimator, arrays: Arrays, facts: dict[str, Any]) -> No
     model.seen_ages_ = _check_ages(arrays.get("seen.ages"), model.seen_.indptr)
     model.event_types = _types_from(arrays)
     model.recent_popularity, model.item_ages = arrays.get("recent_popularity"), arrays.get("item_ages")
+    model.item_counts = arrays.get("item_counts")
     model.item_table_ = item_table_from(arrays, model.items_, model.titles_)
     model.calibration_ = Calibration.from_arrays(arrays)
     shared = {name for part in list_shared_parts(arrays) for name in part.names}
@@ -497,7 +515,8 @@ def _check_ages(ages: Any, indptr: Any) -> Any:
 
 def _check_sizes(model: Estimator, sizes: Sizes) -> None:
     """Raise ModelFileError for a model without events, and for undeclared factors of the wrong shape."""
-    if sizes["events"] == 0:
+    is_item_side = model.item_counts is not None and sizes["users"] == 0 and model.item_counts.any()
+    if sizes["events"] == 0 and not is_item_side:
         raise ModelFileError("holds no training events; a model is fitted to one at least")
     if model.has_factors and model.file_schema is None:
         own = {name: getattr(model, f"{name}_", np.empty(0)) for name in ("user_factors", "item_factors")}

@@ -1,4 +1,4 @@
-"""VSKNN: what users chose whose histories are like the latest events of this one."""
+"""VSKNN: scores from the users whose histories are most like the latest events of a user."""
 
 from __future__ import annotations
 
@@ -146,14 +146,14 @@ class VSKNN(Recommender):
         factors = (1 + self.idf_weight * np.log(n_users / counts)).astype(np.float32)
         out = np.zeros((len(rows), n_items), np.float32)
         histories = seen.indptr, seen.indices, places.astype(np.int32), amounts
-        given = *histories, by_item.indptr, by_item.indices, known.indptr, known.indices
+        cells = (by_item.indptr, by_item.indices), (known.indptr, known.indices)
         numbers = divisors, step_weights, factors
         width = min(int(self.neighbors), n_users)
 
         def add(start: int, stop: int) -> None:
             work = np.zeros(n_users, np.float32), np.zeros(n_users, np.int32), np.empty(n_users, np.int32)
             nearest = np.empty(width, np.float32), np.empty(width, np.int32)
-            _add_neighbors(start, stop, *given, *numbers, *work, *nearest, out)
+            _add_neighbors(start, stop, histories, *cells, numbers, work, nearest, out)
 
         with use_threads(self.threads):
             run_ranges(add, split_rows(len(rows)))
@@ -172,29 +172,12 @@ def _weigh(fading: str, places: Any, shares: Any) -> Float32Array:
 
 
 @compile_loop(fastmath=True)
-def _add_neighbors(  # type: ignore[no-untyped-def]
-    start,
-    stop,
-    indptr,
-    indices,
-    places,
-    amounts,
-    item_indptr,
-    item_users,
-    user_indptr,
-    user_items,
-    divisors,
-    step_weights,
-    factors,
-    shared,
-    newest,
-    touched,
-    values,
-    chosen,
-    out,
-):
+def _add_neighbors(start, stop, histories, by_item, by_user, numbers, work, nearest, out):  # type: ignore[no-untyped-def]
     # out[r] = the scores of history r. `shared` and `newest`, zeros, and `touched`, (n_users,), and `values` and
     # `chosen`, (neighbors,), are there to work in.
+    (indptr, indices, places, amounts), (divisors, step_weights, factors) = histories, numbers
+    (item_indptr, item_users), (user_indptr, user_items) = by_item, by_user
+    (shared, newest, touched), (values, chosen) = work, nearest
     width = len(values)
     for r in range(start, stop):
         n_touched = 0

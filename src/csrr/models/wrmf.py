@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from csrr.data.log import Log
 from csrr.model_parameters import MOST, AutoReg, Engine, HalfLife, MaxIter, Rank, Seed, Threads
 from csrr.models.base import Recommender
 from csrr.models.build_problem import compute_noise_level
+from csrr.models.engines import explain_memory, find_engine, find_ranking_engine
 from csrr.models.estimator import (
     ask_one_state,
     follow_steps,
@@ -35,9 +37,9 @@ from csrr.models.store import STEPS, ModelState, factors, step_arrays, steps_fro
 from csrr.numerics.factored import Factors, ItemSide, alternate, compute_objective, descend, guess_factors, widen
 from csrr.numerics.problem import Pattern, Problem, select_rows
 from csrr.numerics.solver import Callback, Options, Step
-from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import Choice, Number, ParameterError, declare, parameter
 from csrr.ranking.explanations import Explanation
+from csrr.ranking.topk import Products
 
 DEFAULT_RANK = 128
 STEP = 2.0
@@ -128,8 +130,9 @@ class WRMF(Recommender):
     threads
         The number of threads; 0 for all cores.
     engine
-        Where the work of a fit runs: an object with the methods of `csrr.numerics.engine.Engine`; None: on threads of
-        this process.
+        Where the work runs: on threads of this process, which is what "auto" is, on a GPU ("cuda"), with workers of
+        Dask ("dask"), or where an object with the methods of `csrr.numerics.engine.Engine` has it. Results differ by
+        rounding; no file keeps it.
     seed
         Seed of the random numbers.
 
@@ -184,7 +187,7 @@ class WRMF(Recommender):
     tol: Gain = 1e-3
     max_iter: MaxIter = 50
     threads: Threads = 0
-    engine: Engine = None
+    engine: Engine = "auto"
     seed: Seed = 0
 
     def fit(self, data: Any, y: Any = None, *, callback: Callback | None = None, verbose: bool = False) -> Self:
@@ -213,7 +216,11 @@ class WRMF(Recommender):
         """
         self.check_params()
         log = self.read(data)
-        with use_threads(self.threads, blas=1), follow_steps(callback, verbose=verbose) as report:
+        with (
+            use_threads(self.threads, blas=1),
+            explain_memory(self.engine),
+            follow_steps(callback, verbose=verbose) as report,
+        ):
             weighed = self._check_weights(log)
             problem = self.build_problem(weighed)
             if self.reg == "auto":
@@ -257,7 +264,7 @@ class WRMF(Recommender):
         log = join_events(self, new_events)
         if choose:
             return self.fit(log, callback=callback)
-        with use_threads(self.threads, blas=1):
+        with use_threads(self.threads, blas=1), explain_memory(self.engine):
             weighed = self._check_weights(log)
             problem = self.build_problem(weighed)
             if self.reg == "auto":
@@ -272,9 +279,11 @@ class WRMF(Recommender):
         regs = penalties[0].list_strengths(problem), penalties[1].list_strengths(problem.T)
         options = Options(self.tol, self.max_iter)
         factors, _, history = alternate(problem, regs, first, options, callback=callback, began=began)
-        users = problem.engine.get(_solve_rows(problem, penalties[0], factors.items, factors.users))
+        users = _solve_rows(problem, penalties[0], factors.items, factors.users)
         self.remember(log)
-        self.user_factors_, self.item_factors_ = (np.ascontiguousarray(f, np.float32) for f in (users, factors.items))
+        self.user_factors_, self.item_factors_ = (
+            np.ascontiguousarray(problem.engine.get(f), np.float32) for f in (users, factors.items)
+        )
         self.history_: list[Step] = history
         self._confidence, self._penalty = float(self.confidence), penalties[0]
         self._weights = weighed.to_csr(weighted=True).data if self._is_weighted(weighed) else None
@@ -342,7 +351,7 @@ class WRMF(Recommender):
 
     def _place_cells(self, matrix: Any, confidence: float) -> tuple[Pattern, FloatArray]:
         """The pattern of a matrix of weights, csr, and c on its cells, (nnz,)."""
-        pattern = Pattern.of(matrix, self.engine or THREADS)
+        pattern = Pattern.of(matrix, find_engine(self.engine))
         return pattern, pattern.engine.put_cells(pattern, _weigh_cells(matrix.data, confidence))
 
     @property
@@ -354,6 +363,10 @@ class WRMF(Recommender):
         """The problem of users with these histories; values of `seen` are weights."""
         pattern, weight = self._place_cells(seen, self._confidence)
         return Problem(pattern, 0 * weight + 1, weight, None, self._penalty.reg)
+
+    def make_products(self) -> Products:
+        lists = partial(find_ranking_engine, self.engine)
+        return Products.of_factors(self.user_factors_, self.scored_items(), lists)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
         problem = self._build_from_histories(seen)

@@ -1,1 +1,1 @@
-"""Uses of V: clicks that nobody meant, unusual tastes, and how stable both are."""
+"""Noise in clicks, unusual tastes, and how stable both findings are."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import BoolArray, FloatArray, Rows
+from csrr._base.lazy_jit import compile_loop
+from csrr._base.threads import run_ranges
 from csrr.data.log import Log
 from csrr.numerics.problem import Pattern
 from csrr.parameters import ParameterError, check_number
@@ -22,6 +25,7 @@ LOW = (0.05, 0.25, 0.5)
 """The share of noise is estimated from the clicks on these shares of the catalog, ranked lowest for each user."""
 STEEP = 2.0
 """If the rate of clicks falls from the second of these shares to the first, the estimate falls by this power of it."""
+_ROWS_AT_ONCE = 64
 PSEUDO = 0.25
 """The weight of the mean rate of noise in a user's own rate, in catalogs."""
 ScoreCells = Callable[[Rows, Rows], FloatArray]
@@ -38,6 +42,15 @@ class LeaveOneOut:
     pattern: Pattern
     values: FloatArray
     score_cells: ScoreCells
+
+    @cached_property
+    def bins(self) -> tuple[FloatArray, npt.NDArray[np.int16]]:
+        """The edges of about BINS bins of equally many values, and how many edges are below each value, (nnz,)."""
+        edges = np.unique(np.quantile(self.values, np.linspace(0, 1, BINS)).astype(self.values.dtype))
+        bins = np.empty((1, len(self.values)), np.int16)
+        bounds = [*range(0, len(self.values), _ROWS_AT_ONCE * SAMPLED), len(self.values)]
+        run_ranges(lambda a, b: fill_bins(edges, self.values[None, a:b], bins[:, a:b]), bounds)
+        return edges, bins[0]
 
     def select(self, users: Rows) -> LeaveOneOut:
         """Return the common taste of some users, by row."""
@@ -73,12 +86,12 @@ def score_noise(left: LeaveOneOut, popularity: float = 0.0, seed: int = 0) -> No
     background = (np.bincount(left.pattern.indices, minlength=items) + 1.0) ** popularity
     background /= background.mean()
     m, rows, columns = left.pattern.shape[1], left.pattern.rows, left.pattern.indices
-    edges = np.unique(np.quantile(left.values, np.linspace(0, 1, BINS)).astype(left.values.dtype))
-    counts = _count_cells(left, background, edges, seed)
+    edges, bins = left.bins
+    counts = _count_cells(left, background, seed)
     noise, mean, bottom = _estimate_noise_rates(counts, left.values / background[columns], left.pattern)
     cells = np.maximum(counts.cells, 1e-9)
-    excess = np.maximum((_count_in_bins(edges, left.values) - mean * counts.mass) / cells, 0)
-    taste = isotonic_regression(excess, weights=cells).x[np.searchsorted(edges, left.values)]
+    excess = np.maximum((np.bincount(bins, minlength=len(edges) + 1) - mean * counts.mass) / cells, 0)
+    taste = isotonic_regression(excess, weights=cells).x[bins]
     expected = noise[rows] * background[columns]
     scores = _compute_share(expected, _discount_taste(taste, expected, rows, noise * m) * taste)
     return NoiseScores(scores, min(1.0, bottom * left.pattern.shape[0] * m / left.pattern.nnz))
@@ -98,9 +111,9 @@ class _CellCounts:
     low_mass: FloatArray
 
 
-def _count_cells(left: LeaveOneOut, background: FloatArray, edges: FloatArray, seed: int) -> _CellCounts:
+def _count_cells(left: LeaveOneOut, background: FloatArray, seed: int) -> _CellCounts:
     """Return the counts of all cells, in blocks of users; of a large catalog, from a sample of the items."""
-    n, m = left.pattern.shape
+    (n, m), (edges, of_clicks) = left.pattern.shape, left.bins
     items = np.arange(m)
     if m > SAMPLED:
         items = np.sort(np.random.default_rng(seed).choice(m, SAMPLED, replace=False))
@@ -108,19 +121,78 @@ def _count_cells(left: LeaveOneOut, background: FloatArray, edges: FloatArray, s
     cells, mass = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
     cuts, low_mass = np.empty((n, len(LOW))), np.empty((n, len(LOW)))
     for rows, block in _fill_blocks(left, items):
-        bins = np.searchsorted(edges, block).ravel()
-        cells += np.bincount(bins, minlength=len(cells))
-        mass += np.bincount(bins, np.broadcast_to(density, block.shape).ravel(), minlength=len(mass))
-        ratio = block / density
-        cuts[rows] = np.quantile(ratio, LOW, axis=1).T
-        low_mass[rows] = np.stack([(ratio <= cut[:, None]) @ density for cut in cuts[rows].T], axis=1)
+        bins = np.empty(block.shape, np.int16)
+        run_ranges(
+            partial(_look_at_rows, block, density, edges, bins, cuts[rows], low_mass[rows]),
+            [*range(0, len(block), _ROWS_AT_ONCE), len(block)],
+        )
+        more = np.zeros((2, len(cells)))
+        count_bins(bins, density, *more)
+        cells, mass = cells + more[0], mass + more[1]
     # Clicked cells are all counted; the sample stands for the others only.
     sampled = np.isin(left.pattern.indices, items)
     scale = (n * m - len(sampled)) / max(1, n * len(items) - sampled.sum())
     weights = np.where(sampled, 1 - scale, 1.0)
-    cells = scale * cells + _count_in_bins(edges, left.values, weights)
-    mass = scale * mass + _count_in_bins(edges, left.values, weights * background[left.pattern.indices])
+    cells = scale * cells + np.bincount(of_clicks, weights, len(cells))
+    mass = scale * mass + np.bincount(of_clicks, weights * background[left.pattern.indices], len(mass))
     return _CellCounts(cells, mass, cuts, low_mass * (m / len(items)))
+
+
+def _look_at_rows(
+    block: FloatArray,
+    density: FloatArray,
+    edges: FloatArray,
+    bins: npt.NDArray[np.int16],
+    cuts: FloatArray,
+    low_mass: FloatArray,
+    start: int,
+    stop: int,
+) -> None:
+    """Fill rows of the bins of values, (b, items), and of the cuts and masses of `_CellCounts`, (b, 3) each."""
+    mine = slice(start, stop)
+    fill_bins(edges, block[mine], bins[mine])
+    ratio = block[mine] / density
+    find_cuts(ratio, np.array(LOW), cuts[mine])
+    low_mass[mine] = np.stack([(ratio <= cut[:, None]) @ density for cut in cuts[mine].T], axis=1)
+
+
+@compile_loop()
+def find_cuts(values, shares, cuts):  # type: ignore[no-untyped-def]
+    # cuts[i] = np.quantile(values[i], shares), to the bit
+    for i in range(len(values)):
+        row = np.sort(values[i])
+        for c in range(len(shares)):
+            place = shares[c] * (len(row) - 1)
+            low = int(np.floor(place))
+            high = min(low + 1, len(row) - 1)
+            part, rise = place - low, row[high] - row[low]
+            cuts[i, c] = row[low] + rise * part if part < 0.5 else row[high] - rise * (1 - part)
+        if np.isnan(row[-1]):
+            cuts[i] = np.nan
+
+
+@compile_loop()
+def count_bins(bins, density, cells, mass):  # type: ignore[no-untyped-def]
+    # cells[b] += 1 and mass[b] += density[j] for each b = bins[i, j], in their order
+    for i in range(len(bins)):
+        for j in range(bins.shape[1]):
+            cells[bins[i, j]] += 1
+            mass[bins[i, j]] += density[j]
+
+
+@compile_loop()
+def fill_bins(edges, values, bins):  # type: ignore[no-untyped-def]
+    # bins = np.searchsorted(edges, values), which takes four times as long; what is no number comes last
+    for i in range(len(values)):
+        for j in range(values.shape[1]):
+            low, high = 0, len(edges)
+            while low < high:
+                middle = (low + high) // 2
+                if edges[middle] >= values[i, j]:
+                    high = middle
+                else:
+                    low = middle + 1
+            bins[i, j] = low
 
 
 def _fill_blocks(left: LeaveOneOut, items: npt.NDArray[np.int64]) -> Iterator[tuple[slice, FloatArray]]:
@@ -137,10 +209,6 @@ def _fill_blocks(left: LeaveOneOut, items: npt.NDArray[np.int64]) -> Iterator[tu
         mine = slice(*np.searchsorted(rows, [part.start, part.stop]))
         block[rows[mine] - part.start, columns[mine]] = values[mine]
         yield part, block
-
-
-def _count_in_bins(edges: FloatArray, values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-    return np.bincount(np.searchsorted(edges, values), weights, minlength=len(edges) + 1).astype(np.float64)
 
 
 def mark_accompanied(pattern: Pattern) -> BoolArray:
@@ -182,13 +250,19 @@ def _discount_taste(
     of such a user sum to `n_noise`, (n,), the number of noisy clicks, or to all but one.
     """
     clicks = np.bincount(rows, minlength=len(n_noise))
+    is_noisy = n_noise > clicks / 2
+    factor = np.ones(len(rows))
+    cells = np.flatnonzero(is_noisy[rows])
+    if len(cells) == 0:
+        return factor
+    rows, taste, expected = rows[cells], taste[cells], expected[cells]
     target = np.minimum(n_noise, np.maximum(clicks - 1, 0))
     low, high = np.full(len(n_noise), -20.0), np.zeros(len(n_noise))
     for _ in range(40):
         middle = (low + high) / 2
         total = np.bincount(rows, _compute_share(expected, np.exp(middle)[rows] * taste), minlength=len(n_noise))
         low, high = np.where(total > target, middle, low), np.where(total > target, high, middle)
-    factor: FloatArray = np.where(n_noise > clicks / 2, np.exp(high), 1.0)[rows]
+    factor[cells] = np.exp(high)[rows]
     return factor
 
 
@@ -227,7 +301,3 @@ class RefittableModel(NoiseModel, Protocol):
     seen_: Any
     specific_: Any
     fitted_: Any
-
-    def refit(self, which: Any, **changes: Any) -> Self:
-        """Return a new model with these settings, but for some changes, fitted to some of the events, (n_events,)."""
-        ...

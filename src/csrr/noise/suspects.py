@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -208,7 +208,7 @@ def find_suspects_in(data: Any, *, popularity: float = 0.0, model: Any = None) -
     if model is None:
         model = MODELS["CSRR"](reg_sparse=STRONG, reg_low_rank="noise", neighbors=0)
     if not hasattr(model, "make_strict"):
-        raise ParameterError(f"model={model!r} must be a CSRR or CSRRe with the parameters to score by")
+        raise ParameterError.of("model", model, "must be a CSRR or CSRRe with the parameters to score by")
     model.check_params()
     log = model.read(data)
     found = find_suspects(model.make_strict(log).fit(log), popularity=popularity)
@@ -224,7 +224,7 @@ STEP = 0.05
 
 
 class Stability(HeadedTable):
-    """How much of V and of the suspects stays the same after a refit; one row per change.
+    """The share of V and of the suspects that stays after a refit; one row per change.
 
     Attributes
     ----------
@@ -258,16 +258,20 @@ class _Change(NamedTuple):
     kept: npt.NDArray[np.bool_]
 
 
-def find_stability(model: RefittableModel, *, popularity: float = 0.0) -> Stability:
+Refit = Callable[[Any, npt.NDArray[np.bool_], dict[str, Any]], Any]
+"""Takes a model, which of its events, (n_events,), and changed parameters, and fits a new model."""
+
+
+def measure_stability(model: RefittableModel, refit: Refit, *, popularity: float = 0.0) -> Stability:
     """Return how much of V, and of the suspects, stays after each change; a row takes one fit, or two."""
     check_popularity(popularity)
     scorer = model.noise_model()
     before, scores = _get_v(model), score_noise(scorer.leave_out(), popularity, scorer.seed).scores
     rows = []
     for change, same_change in zip(_list_changes(model), _list_changes(scorer), strict=True):
-        fitted = model.refit(change.kept, **change.params)
+        fitted = refit(model, change.kept, change.params)
         after = _get_v(fitted)
-        new = fitted if scorer is model else scorer.refit(same_change.kept, **same_change.params)
+        new = fitted if scorer is model else refit(scorer, same_change.kept, same_change.params)
         again = score_noise(new.leave_out(), popularity, new.seed).scores
         mine = before[change.kept]
         kept = _compute_share((after != 0) & (mine != 0), mine != 0)
@@ -340,7 +344,7 @@ class Cleaning(TabularResult):
 
     @cached_property
     def mask(self) -> npt.NDArray[np.bool_]:
-        """Which events would be removed, shape (n_events,)."""
+        """Marks of the events that would be removed, shape (n_events,)."""
         found = self.suspects
         if self.above is not None:
             return found.above(self.above)

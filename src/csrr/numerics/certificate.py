@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from math import ceil, floor, isinf, log10
 from typing import Any, Literal, NamedTuple
@@ -177,7 +178,7 @@ def sum_squares(u: FloatArray) -> float:
 
 
 class Gap(NamedTuple):
-    """primal >= optimum >= dual, ||gradient||_2 (rounded up), the leading triplets of the gradient, and `rounding`.
+    """primal >= optimum >= dual, ||gradient||_2 (rounded up), its leading triplets, once asked for, and `rounding`.
 
     `rounding` is what `dual` was lowered by, so that it is a bound in spite of rounding. `span_dual`, if it was asked
     for, bounds the objective from below for U within the item directions of the point.
@@ -186,7 +187,7 @@ class Gap(NamedTuple):
     primal: float
     dual: float
     gradient_norm: float
-    leading: LowRank
+    find_leading: Callable[[], LowRank]
     rounding: float
     span_dual: float | None = None
 
@@ -226,11 +227,11 @@ def compute_gap(
     if is_blurred and problem.target.dtype != np.float64:
         exact = compute_gap(problem.astype(np.float64), low_rank.astype(np.float64), rng, rtol, in_span=in_span)
         # Whoever goes on from these directions does so in the precision of the problem.
-        return exact._replace(leading=exact.leading.astype(problem.target.dtype.type))
+        return exact._replace(find_leading=lambda: exact.find_leading().astype(problem.target.dtype.type))
     gradient = LowRankPlusSparse(low_rank, problem.pattern, point.gradient_values)
     # At the optimum the gradient has as many singular values of l1 as U has of its own, with the same vectors.
     near = low_rank.trim() if rtol < _PRECISE else None
-    norm, leading = estimate_spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol, near=near)
+    norm, find_leading = estimate_spectral_norm(gradient, rng, dtype=low_rank.left.dtype.type, rtol=rtol, near=near)
 
     # The products behind the norm are rounded; the bound must not be.
     def bound(norm: float) -> float:
@@ -242,7 +243,7 @@ def compute_gap(
     if near is None:
         norm *= 1 + rtol
     span_dual = bound(compute_span_norm(gradient) * margin + of_norm) if in_span else None
-    return Gap(point.compute_primal(problem), bound(norm), norm, leading, rounding, span_dual)
+    return Gap(point.compute_primal(problem), bound(norm), norm, find_leading, rounding, span_dual)
 
 
 def compute_span_norm(gradient: LowRankPlusSparse) -> float:

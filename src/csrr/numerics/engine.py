@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from csrr._base.arrays import AnyArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array
 
@@ -172,5 +172,38 @@ class Engine(Protocol):
 
         `support`, `grams` and crossed[v] are of the same items; the weights have shape (len(crossed), len(rhos), items,
         K).
+        """
+        ...
+
+
+@runtime_checkable
+class RankingEngine(Protocol):
+    """What an engine may bring besides: lists and ranks from scores that it computes; else they are made on threads."""
+
+    def rank_held_out(
+        self, u: Any, regression: Regression, weights: Sequence[Any], clicks: Any, heldout: Any, amounts: Any
+    ) -> AnyArray:
+        """The rank of each held-out cell among its user's unseen items, ties counted half, (len(weights), cells).
+
+        Scores are those of U = left @ right.T, `u`, and each of `weights`, (m, K) on the support of the regression,
+        in units of a click; `clicks` and `heldout` are csr, `amounts`, (nnz,), the values of `clicks`; None: ones.
+        """
+        ...
+
+    def find_top(
+        self, users: FloatArray, items: FloatArray, weights: Any, clicks: Any, scale: AnyArray, amounts: Any,
+        rows: AnyArray, k: int, left_out: Sequence[Any], allowed: AnyArray, places: AnyArray
+    ) -> tuple[Int32Array, AnyArray]:  # fmt: skip
+        """The k best items of user `rows`, and scores, (rows, k): of users @ items.T + diag(scale) @ clicks @ weights.
+
+        `left_out`, csr with a row for each of `rows`, and what is not `allowed`, (m,), are in no list; equal scores go
+        by `places`, (m,). A list that runs short ends in item -1 with score -inf.
+        """
+        ...
+
+    def weigh_all_items(self, clicks: Any, reg: float) -> AnyArray:
+        """-P/diag(P) with P = (X'X + reg*I)^-1 and a diagonal of 0, (m, m) float32; `clicks`, csr (n, m), are X.
+
+        LinAlgError if that is singular.
         """
         ...

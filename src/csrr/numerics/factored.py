@@ -14,7 +14,7 @@ from csrr.numerics.certificate import SLACK, Certificate, Status, compute_gap
 from csrr.numerics.engine import Engine
 from csrr.numerics.krylov import eigh_falling, orthonormalize
 from csrr.numerics.problem import LowRank, Pattern, Problem
-from csrr.numerics.solver import Callback, Options, Step, Trace
+from csrr.numerics.solver import Callback, Options, Solution, Step, Trace
 
 
 @compile_part(fastmath=True)
@@ -131,14 +131,14 @@ class Factors:
     def of(cls, u: LowRank) -> Factors:
         """The balanced factors: P = left*sqrt(s), Q = right*sqrt(s)."""
         root = np.sqrt(u.s).astype(u.left.dtype)
-        return cls(u.left * root, np.ascontiguousarray(u.right * root))
+        return cls(u.left * root, u.right * root)
 
     def to_low_rank(self, engine: Engine) -> LowRank:
-        """The singular triplets of P Q', those that are nothing left out."""
+        """The singular triplets of P Q', without those that are rounding."""
         return self.split_low_rank(engine)[0]
 
     def split_low_rank(self, engine: Engine) -> tuple[LowRank, float]:
-        """The singular triplets of P Q' but for those that are nothing, and the sum of the singular values of these."""
+        """The singular triplets of P Q' without those that are rounding, whose singular values are summed."""
         balanced, s = self.balance(engine)
         keep = s > max(_choose_cutoff(self.users.dtype) * s.max(initial=0), _LEAST)
         scale = (s[keep] ** -0.5).astype(self.users.dtype)
@@ -308,20 +308,28 @@ def alternate(
 
     steps = 1 if problem.smoothness <= _ONE_STEP_UP_TO else 2
     curvature = None
-    for iteration in range(options.max_iter + 1):
-        factors, curvature = prepare(factors, curvature)
-        value = 0.5 * float(regs[1] @ np.einsum("ik,ik->i", factors.items, factors.items, dtype=np.float64))
-        users, of_users = descend(problem, factors.users, factors.items, curvature, regs[0], steps, _RELAX)
-        factors, value = Factors(users, factors.items), value + of_users
-        rank = int(np.count_nonzero(curvature > _choose_cutoff(factors.users.dtype) * curvature[0]))
-        step = trace.add(value, float("nan"), rank)
-        if iteration and trace.history[-2].objective - value <= options.tol * value:
-            return Alternation(factors, "converged", trace.history)
-        if options.time_limit is not None and step.seconds > options.time_limit:
-            return Alternation(factors, "timeout", trace.history)
-        flipped, curvature = prepare(factors.T, curvature)
-        items, _ = descend(problem.T, flipped.users, flipped.items, curvature, regs[1], steps, _RELAX)
-        factors = Factors(flipped.items, items)
+    best = factors
+    try:
+        for iteration in range(options.max_iter + 1):
+            factors, curvature = prepare(factors, curvature)
+            best = factors
+            value = 0.5 * float(regs[1] @ np.einsum("ik,ik->i", factors.items, factors.items, dtype=np.float64))
+            users, of_users = descend(problem, factors.users, factors.items, curvature, regs[0], steps, _RELAX)
+            factors, value = Factors(users, factors.items), value + of_users
+            rank = int(np.count_nonzero(curvature > _choose_cutoff(factors.users.dtype) * curvature[0]))
+            step = trace.add(value, float("nan"), rank)
+            if iteration and trace.history[-2].objective - value <= options.tol * value:
+                return Alternation(factors, "converged", trace.history)
+            if options.time_limit is not None and step.seconds > options.time_limit:
+                return Alternation(factors, "timeout", trace.history)
+            flipped, curvature = prepare(factors.T, curvature)
+            items, _ = descend(problem.T, flipped.users, flipped.items, curvature, regs[1], steps, _RELAX)
+            factors = Factors(flipped.items, items)
+    except np.linalg.LinAlgError:
+        # With next to no penalty one side grows and the other shrinks, until their squares leave the type's range.
+        if not trace.history:
+            raise
+        return Alternation(best, "diverged", trace.history)
     return Alternation(factors, "max_iter", trace.history)
 
 
@@ -338,6 +346,11 @@ class FactoredSolution:
     factors: Factors
     certificate: Certificate
     history: list[Step]
+
+    @classmethod
+    def of(cls, solution: Solution) -> FactoredSolution:
+        """The balanced factors of a low-rank solution."""
+        return cls(Factors.of(solution.low_rank), solution.certificate, solution.history)
 
 
 def solve_factored(
@@ -406,9 +419,9 @@ class ItemSide:
     l1: float
 
     @classmethod
-    def of(cls, factors: FloatArray, l1: float, engine: Engine) -> ItemSide:
-        """The item side with factors Q, (m, k)."""
-        curvature, turn = eigh_falling(engine.cross(factors, factors))
+    def of(cls, factors: FloatArray, l1: float, engine: Engine, gram: FloatArray | None = None) -> ItemSide:
+        """The item side with factors Q, (m, k); `gram` is Q'Q of those that the problem has, where there are others."""
+        curvature, turn = eigh_falling(engine.cross(factors, factors) if gram is None else gram)
         turn = turn.astype(factors.dtype)
         # A penalty below what rounding makes of Q'Q holds nothing back.
         least = float(np.finfo(factors.dtype).eps * curvature.max(initial=0))

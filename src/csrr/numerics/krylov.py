@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -79,7 +80,11 @@ class _Flipped:
 def eigh_falling(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues, (k,), falling and clipped at 0, and eigenvectors, (k, k), of a symmetric matrix, (k, k)."""
     values, vectors = np.linalg.eigh(gram)
-    return np.maximum(values[::-1], 0), np.ascontiguousarray(vectors[:, ::-1])
+    return np.maximum(values[::-1], 0), vectors[:, ::-1].copy()
+
+
+_SURE = 1e-4
+"""The share of the largest pivot of a Gram matrix above which all directions are taken for more than rounding."""
 
 
 def orthonormalize(engine: Engine, x: FloatArray, against: FloatArray | None = None, *, rounds: int = 2) -> FloatArray:
@@ -98,10 +103,21 @@ def orthonormalize(engine: Engine, x: FloatArray, against: FloatArray | None = N
     for least in ((100 * eps) ** 2 * size, 0.25)[:rounds]:
         if against is not None and against.shape[1]:
             x = x - engine.multiply(against, engine.cross(against, x).astype(x.dtype))
-        values, vectors = eigh_falling(engine.cross(x, x))
-        keep = values > np.maximum(least, 10 * eps * values[:1])
-        x = engine.multiply(x, (vectors[:, keep] / np.sqrt(values[keep])).astype(x.dtype))
+        x = engine.multiply(x, _find_turn(engine.cross(x, x), least, eps).astype(x.dtype))
     return x
+
+
+def _find_turn(gram: FloatArray, least: float, eps: float) -> FloatArray:
+    """What makes columns with this Gram matrix, (k, k), orthonormal, (k, c); directions of rounding are left out."""
+    turn: FloatArray | None = None
+    if hasattr(gram, "find_turn"):
+        # An engine's own way, where no direction is small.
+        turn = gram.find_turn(least, _SURE)
+    if turn is None:
+        values, vectors = eigh_falling(gram)
+        keep = values > np.maximum(least, 10 * eps * values[:1])
+        turn = vectors[:, keep] / np.sqrt(values[keep])
+    return turn
 
 
 class BlockKrylov:
@@ -165,8 +181,8 @@ def estimate_spectral_norm(
     rtol: float = 1e-4,
     max_steps: int = 64,
     near: LowRank | None = None,
-) -> tuple[float, LowRank]:
-    """||op||_2, from above up to the error of block Lanczos, and the Ritz triplets found on the way.
+) -> tuple[float, Callable[[], LowRank]]:
+    """||op||_2, from above up to the error of block Lanczos, and what computes the Ritz triplets found on the way.
 
     Ritz values rise toward the norm; the last four steps' rise, once it is within rtol, is added on top. Where many
     singular values are nearly as large as the largest, they rise so slowly that they seem to stand still long before.
@@ -186,8 +202,12 @@ def estimate_spectral_norm(
         before, theta = theta if grown else space.estimate_norm(), space.estimate_norm()
         if theta - before <= rtol * theta:
             break
-    found = space.find_triplets(space.width)
-    return 2 * theta - before, found.T if flip else found
+
+    def find_triplets() -> LowRank:
+        found = space.find_triplets(space.width)
+        return found.T if flip else found
+
+    return 2 * theta - before, find_triplets
 
 
 _WIDEST_LATE = 16
@@ -238,6 +258,9 @@ def _draw(op: Operator, columns: int, rng: np.random.Generator, dtype: type) -> 
 
 
 def _pick_short_side(op: Operator) -> tuple[Operator, bool]:
-    """The operator or its transpose, whichever has fewer columns, and whether it was flipped."""
-    flip = op.shape[0] < op.shape[1]
+    """The operator or its transpose, whichever has fewer columns, and whether it was flipped.
+
+    Where users are far away, sums over them take longer than those over items, however many there are.
+    """
+    flip = op.shape[0] < op.shape[1] and not getattr(op.engine, "is_far", False)
     return (_Flipped(op), True) if flip else (op, False)

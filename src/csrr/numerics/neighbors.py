@@ -1,4 +1,4 @@
-"""Weights from known items to new ones: for each new item the ridge system of `neighbors`, what is known held fixed."""
+"""Weights between items: a ridge regression for each item on its nearest items, and the same for new items."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ def find_nearest_items(
     stop: int,
     amounts: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[Float32Array, Int32Array, Int64Array]:
-    """The largest likenesses to items `first` to `stop`, whose they are, best first, and how many each item has, found
-    on this machine.
+    """For items `first` to `stop`: the largest likenesses, best first, the items they are to, and their number.
+
+    They are found on this machine.
 
     Shapes (stop - first, width) twice and (stop - first,). `amounts` are the entries of the cells by user and by item,
     (nnz,) each; None: all 1.
@@ -256,7 +257,7 @@ def find_nearest(pattern: Pattern, k: int, amounts: FloatArray | None = None) ->
     """
     (n, m), engine = pattern.shape, pattern.engine
     if amounts is None:
-        counts: AnyArray = np.bincount(pattern.indices, minlength=m)
+        counts: AnyArray = pattern.count_items()
     else:
         counts = engine.sum_columns(pattern, amounts.astype(np.float64) ** 2)
     sizes = np.sqrt(np.where(counts > 0, counts, 1))
@@ -339,9 +340,8 @@ class Regression:
         Shape (len(parts), len(ridges), m, K); 0 beyond a ridge's k. A singular system raises SingularError.
         """
         m, width = self.support.shape
-        found = np.zeros((len(parts), len(ridges), m, width), np.float32)
-        if found.size == 0:
-            return found
+        if 0 in (len(parts), len(ridges), m, width):
+            return np.zeros((len(parts), len(ridges), m, width), np.float32)
         crossed, engine = self._cross_left_over(parts), self.pattern.engine
         ks, rhos = np.array([r.k for r in ridges]), np.array([r.rho for r in ridges])
         if self._keeps_grams:
@@ -349,13 +349,14 @@ class Regression:
             _check_regular(singular)
             return found
         size = max(_LEAST_ITEMS, _GRAM_BYTES // (8 * width * (width + 1)))
+        parted: list[Float32Array] = []
         for first in range(0, m, size):
             mine = slice(first, first + size)
             grams = engine.gather_grams(self, self.support[mine])
-            some = np.ascontiguousarray(crossed[:, mine])
-            found[:, :, mine], singular = engine.solve_items(self.support[mine], grams, some, ks, rhos)
+            some, singular = engine.solve_items(self.support[mine], grams, crossed[:, mine].copy(), ks, rhos)
             _check_regular(singular, first)
-        return found
+            parted.append(some)
+        return np.concatenate(parted, axis=2)
 
     @cached_property
     def _targets_along(self) -> Float64Array:
@@ -404,7 +405,10 @@ def _sort_places(support: Support) -> Int64Array:
     """The places of the support, (items, K), that are taken, by the neighbor there, then in order, (taken,)."""
     flat = support.ravel()
     there = np.flatnonzero(flat >= 0)
-    return there[np.argsort(flat[there], kind="stable")]
+    # A conversion counts where a sort would compare.
+    cells = there, (flat[there], np.arange(len(there), dtype=np.int32))
+    places: Int64Array = sparse.coo_array(cells, shape=(int(flat.max(initial=0)) + 1, len(there))).tocsr().data
+    return places
 
 
 def group_places(support: Support) -> tuple[Int64Array, Int64Array, Int64Array]:

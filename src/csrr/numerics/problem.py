@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from csrr._base.arrays import BoolArray, FloatArray, Int32Array, Int64Array
+from csrr._base.arrays import AnyArray, BoolArray, FloatArray, Int32Array, Int64Array
 from csrr.numerics.engine import Engine
 
 _CHUNKS = 16
@@ -24,10 +24,10 @@ def _balance_bounds(indptr: Int64Array) -> list[int]:
 
 
 class Pattern:
-    """Which cells of an (n, m) matrix are observed; values on them are arrays of (nnz,), in row order.
+    """The observed cells of an (n, m) matrix; values on them are arrays of (nnz,), in row order.
 
     The cells of row i are `indices[indptr[i]:indptr[i + 1]]`, column numbers: `indptr` is (n + 1,), `indices` (nnz,).
-    What is computed on them, and on all that belongs to a problem with this pattern, `engine` computes. `bounds`,
+    `engine` computes all that concerns them, or a problem with this pattern. `bounds`,
     row numbers, cut the rows into blocks of about equally many cells.
     """
 
@@ -50,6 +50,15 @@ class Pattern:
     def nnz(self) -> int:
         """The number of observed cells."""
         return len(self.indices)
+
+    def count_items(self, amounts: FloatArray | None = None) -> AnyArray:
+        """The number of cells of each column, or the sum of their `amounts`, (nnz,): (m,)."""
+        return np.bincount(self.indices, amounts, self.shape[1])
+
+    def draw_signs(self, seed: int, dtype: Any) -> FloatArray:
+        """Random signs, one a cell, as an array of the engine's, (nnz,)."""
+        signs = np.random.default_rng(seed).integers(0, 2, self.nnz).astype(dtype) * 2 - 1
+        return self.engine.put_cells(self, signs)
 
     @cached_property
     def rows(self) -> Int32Array:
@@ -165,7 +174,7 @@ class LowRank:
     def split(self) -> tuple[FloatArray, FloatArray]:
         """Factors, (n, r) and (m, r), whose product it is."""
         used = self.trim()
-        return used.scaled_left, np.ascontiguousarray(used.right)
+        return used.scaled_left, used.right.copy()
 
     def compute_nuclear_norm(self, engine: Engine) -> float:
         """||.||_*, from above: 1/2*(||left*sqrt(s)||^2 + ||right*sqrt(s)||^2), exact for orthonormal factors."""

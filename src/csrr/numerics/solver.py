@@ -1,4 +1,4 @@
-"""Solutions along a falling l1, each for a fraction of the price of a fit of its own."""
+"""Proximal steps on the convex problem until a certificate says that they are enough; solutions along a falling l1."""
 
 from __future__ import annotations
 
@@ -273,10 +273,12 @@ def solve(
     *,
     start: LowRank | None = None,
     callback: Callback | None = None,
+    keep: Callable[[LowRank], object] | None = None,
 ) -> Solution:
     """The minimizer of `problem` to a relative duality gap of `options.tol`, from `start` or from zero.
 
-    A problem that one SVD solves is solved by one SVD. `callback` sees every step and may raise to stop.
+    A problem that one SVD solves is solved by one SVD. `callback` sees every step and may raise to stop; `keep` sees U
+    after every step.
     """
     trace, rng, cap = Trace(callback), np.random.default_rng(options.seed), options.rank_cap
     # A start whose penalty alone is more than the objective at zero is none; that of a file may be anything.
@@ -298,7 +300,7 @@ def solve(
         else:
             trace.accepted = step.objective
         # 3. Stop? At a limit, or where the gap is small enough and the certificate says so too.
-        status, missing = _find_reason(problem, state, trace, options), None
+        status, missing = _choose_status(problem, state, trace, options), None
         if status or (step.gap * optimism <= options.tol and not is_rejected):
             certificate, missing = _certify(problem, state, trace, options, status or "converged", rng)
             if status or certificate.gap <= options.tol:
@@ -307,11 +309,13 @@ def solve(
         # 4. More directions, if some are missing.
         ahead = look_ahead(problem, state, point, has_risen=trace.has_risen)
         if missing is not None:
-            state = absorb_directions(problem, state, missing, cap)
+            state = absorb_directions(problem, state, missing(), cap)
         elif _should_widen(problem, state, trace, options):
             state = search_directions(problem, state, ahead, cap, rng)
         # 5. The next point.
         state = take_step(problem, state, point, ahead, cap)
+        if keep is not None:
+            keep(state.low_rank)
     raise AssertionError("unreachable: max_iter is a reason to stop")
 
 
@@ -334,10 +338,8 @@ def improve(problem: Problem, start: LowRank, options: Options) -> LowRank:
 def guess_low_rank(problem: Problem, options: Options) -> LowRank:
     """One proximal step from zero, V left out: the soft-thresholded SVD of w*t/L. It solves a one-shot problem.
 
-    Of a slack problem V is not left out: the linear part would let go of what is too much but slowly.
-
-    Elsewhere the steps to come lower the rank, the more the larger the weights; triplets that would not last
-    are not computed.
+    In a slack problem V stays in: steps lower an excess slowly in the linear part. In other problems later steps lower
+    the rank, more so with larger weights; triplets that would not last are not computed.
     """
     scale = problem.typical_curvature
     pull = problem.pull(0 * problem.target) if problem.is_slack else problem.weight * problem.target
@@ -376,7 +378,7 @@ class Trace:
         return len(self.history) > 1 and self.history[-1].objective > self.history[-2].objective
 
     def has_settled(self, tol: float) -> bool:
-        """Whether the last step lowered the objective, and by next to nothing of it: a tenth of `tol`."""
+        """Whether the last step lowered the objective by less than a tenth of `tol` of it."""
         if len(self.history) < 3 or self.history[-1].objective > self.accepted:
             return False
         last, now = self.history[-2:]
@@ -415,8 +417,8 @@ def _is_too_long(problem: Problem, state: State, trace: Trace) -> bool:
     return is_daring and not trace.history[-1].objective <= trace.accepted
 
 
-def _find_reason(problem: Problem, state: State, trace: Trace, options: Options) -> Status | None:
-    """The reason to stop here, if there is one other than the gap."""
+def _choose_status(problem: Problem, state: State, trace: Trace, options: Options) -> Status | None:
+    """The reason to stop at this point, apart from a small gap; None if there is none."""
     first, last = trace.history[0], trace.history[-1]
     rounding = 10 * float(np.finfo(problem.target.dtype).eps) * problem.value_at_zero
     if state.is_cut and trace.has_settled(options.tol):
@@ -433,8 +435,8 @@ def _find_reason(problem: Problem, state: State, trace: Trace, options: Options)
 
 def _certify(
     problem: Problem, state: State, trace: Trace, options: Options, status: Status, rng: np.random.Generator
-) -> tuple[Certificate, LowRank]:
-    """The certificate of U, and the leading triplets of the gradient there."""
+) -> tuple[Certificate, Callable[[], LowRank]]:
+    """The certificate of U, and what computes the leading triplets of the gradient there."""
     u = state.low_rank
     rtol = 0.1 * options.tol
     if status == "timeout":
@@ -443,7 +445,7 @@ def _certify(
     if status != "diverged" and gap.relative <= options.tol:
         status = "converged"
     is_capped = state.is_cut and gap.relative > options.tol
-    return gap.certify(problem, u.rank, trace.history[-1].iteration, status, trace.seconds, is_capped), gap.leading
+    return gap.certify(problem, u.rank, trace.history[-1].iteration, status, trace.seconds, is_capped), gap.find_leading
 
 
 def _distrust(problem: Problem, state: State, gap: float, estimate: float) -> tuple[float, State]:

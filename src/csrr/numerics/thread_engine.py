@@ -110,11 +110,17 @@ class ThreadEngine:
 
     def scale_cells(self, pattern: Pattern, user: FloatArray, item: FloatArray) -> FloatArray:
         """user[i] * item[j] for each observed cell (i, j), (nnz,): user (n,), item (m,)."""
-        return user[pattern.rows] * item[pattern.indices]
+
+        def scale(a: int, b: int) -> tuple[AnyArray]:
+            return (user.take(pattern.rows[a:b]) * item.take(pattern.indices[a:b]),)
+
+        return _join_ranges(scale, cut_rows(pattern.nnz, _LEAST_CELLS))[0]
 
     def transpose_cells(self, pattern: Pattern, values: FloatArray) -> FloatArray:
         """CellIndex, (nnz,), in the order of the transposed pattern, (nnz,)."""
-        return values[pattern.order_by_item]
+        out, order = np.empty_like(values), pattern.order_by_item
+        map_ranges(lambda a, b: values.take(order[a:b], out=out[a:b], mode="clip"), cut_rows(len(out), _LEAST_CELLS))
+        return out
 
     def map_cells(self, work: Callable[..., FloatArray], *cells: FloatArray) -> FloatArray:
         """`work` of arrays of (nnz,), (nnz,), range by range."""
@@ -165,7 +171,10 @@ class ThreadEngine:
 
     def join_columns(self, arrays: Sequence[FloatArray]) -> FloatArray:
         """Arrays of (rows, ...) side by side, (rows, the sum of their widths)."""
-        return np.concatenate(arrays, axis=1)
+        rows, width = len(arrays[0]), sum(each.shape[1] for each in arrays)
+        out = np.empty((rows, width), np.result_type(*arrays))
+        map_ranges(lambda a, b: np.concatenate([x[a:b] for x in arrays], axis=1, out=out[a:b]), cut_rows(rows))
+        return out
 
     # In factors
 
@@ -311,3 +320,8 @@ def _cut_items(items: int, most: int = _ITEM_RANGES) -> list[int]:
 
 
 THREADS = ThreadEngine()
+
+
+def open_engine() -> ThreadEngine:
+    """The engine of this process."""
+    return THREADS

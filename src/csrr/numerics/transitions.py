@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,6 +23,8 @@ _LONGEST_TAIL = 4096
 _PANEL = 16
 """The number of columns of the low rank that go through the sequences at once."""
 _GRAM_BYTES, _LEAST_ITEMS, _RANGES = 2**28, 256, 256
+TASTE_RIDGE = 0.01
+"""The penalty that draws common taste to what it is without order, in units of the mean square of a direction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,32 +64,44 @@ class Sequences:
 class Fading(NamedTuple):
     """How histories fade: x_t = sum over events s before t of d^(t - 1 - s) * e(i_s), for each decay d.
 
+    And how far ahead a fit looks: y_t = (1 - g) * sum over events s from t on of g^(s - t) * e(i_s), for the horizon g.
+
     `decays` is (C,), `windows`, (C,), how far each looks back in a fit, `powers`, (C, longest window + 1), and
-    tails[c, e, k] = the sum of (d_c*d_e)^p over p < k, (C, C, terms).
+    tails[c, e, k] = the sum of (d_c*d_e)^p over p < k, (C, C, terms). An event counts in x_t y_t' of all t together, by
+    the number n of events between it and a later one, crosses[c, n] = (1 - g) * sum of d_c^p * g^(n - p) over p <= n,
+    (C, longest reach), which matters up to `reaches`, (C,).
     """
 
     decays: Float64Array
     windows: Int64Array
     powers: Float64Array
     tails: Float64Array
+    reaches: Int64Array
+    crosses: Float64Array
 
     @classmethod
-    def of(cls, decays: Sequence[float], longest: int) -> Fading:
-        """The fading of decays in (0, 1), for sequences of at most `longest` events."""
-        d = np.asarray(decays, np.float64)
-        windows = np.minimum(np.ceil(np.log(WINDOW_SHARE) / np.log(d)), min(MOST_WINDOW, max(longest, 1)))
+    def of(cls, decays: Sequence[float], longest: int, horizon: float = 0.0) -> Fading:
+        """The fading of decays in (0, 1), for sequences of at most `longest` events, and a horizon in [0, 1)."""
+        d, most = np.asarray(decays, np.float64), min(MOST_WINDOW, max(longest, 1))
+        windows = np.minimum(np.ceil(np.log(WINDOW_SHARE) / np.log(d)), most)
         powers = d[:, None] ** np.arange(int(windows.max()) + 1)
         both = d[:, None, None] * d[None, :, None]
         tails = (1 - both ** np.arange(min(longest, _LONGEST_TAIL) + 1)) / (1 - both)
-        return cls(d, windows.astype(np.int64), powers, tails)
+        if not horizon:
+            return cls(d, windows.astype(np.int64), powers, tails, windows.astype(np.int64), powers)
+        crosses = np.full((len(d), most), 1 - horizon)
+        for n in range(1, most):
+            crosses[:, n] = d * crosses[:, n - 1] + (1 - horizon) * horizon**n
+        reaches = (crosses >= WINDOW_SHARE * crosses.max(axis=1, keepdims=True)).sum(axis=1)
+        return cls(d, windows.astype(np.int64), powers, tails, reaches, crosses)
 
 
 @compile_loop(fastmath=True)
 def find_before(  # type: ignore[no-untyped-def]
-    start, stop, item_starts, places, items, users, starts, windows, powers, norms, sums, touched, support, crossed
+    start, stop, item_starts, places, items, users, starts, reaches, crosses, norms, sums, touched, support, crossed
 ):
     # support[j, c*k + r] = c*m + i for the k items i with the largest crossed[j, c*k + r] = C_ij / norms[c, i], where
-    # C_ij is the sum of x_ti over the events t of j. `sums`, zeros, and `touched` are there to work in, (m,) both.
+    # C_ij is the sum over all t of x_ti * y_tj. `sums`, zeros, and `touched` are there to work in, (m,) both.
     n_decays, m = norms.shape
     k = support.shape[1] // n_decays
     for j in range(start, stop):
@@ -95,13 +109,13 @@ def find_before(  # type: ignore[no-untyped-def]
             n_touched = 0
             for at in range(item_starts[j], item_starts[j + 1]):
                 t = places[at]
-                first = max(starts[users[t]], t - windows[c])
+                first = max(starts[users[t]], t - reaches[c])
                 for s in range(first, t):
                     i = items[s]
                     if sums[i] == 0:
                         touched[n_touched] = i
                         n_touched += 1
-                    sums[i] += powers[c, t - 1 - s]
+                    sums[i] += crosses[c, t - 1 - s]
             values, chosen = crossed[j, c * k : (c + 1) * k], support[j, c * k : (c + 1) * k]
             size = np.int64(0)
             for at in range(n_touched):
@@ -173,81 +187,75 @@ def fill_grams(  # type: ignore[no-untyped-def]
 
 
 @compile_loop(fastmath=True)
-def add_moments(  # type: ignore[no-untyped-def]
-    first, last, items, starts, decays, left, right, now, squares, matched
-):
-    # squares[c, e] += the sum over all t of z_t (decay c) . z_t (decay e), z_t = x_t @ left, for e <= c, and
-    # matched[c] += that of z_t . right[i_t], both in the columns first to last alone. `now`, (C, columns), is there to
-    # work in.
-    n_decays, width = len(decays), last - first
+def add_reached(first, last, items, starts, decays, horizon, left, now, ahead, reached):  # type: ignore[no-untyped-def]
+    # reached[j, c*r + k] += the sum over all t of y_tj * z_tk (decay c), z_t = x_t @ left, in the columns k from first
+    # to last alone. `now` and `ahead`, (C, columns) both, are there to work in.
+    width, rank = last - first, left.shape[1]
     for u in range(len(starts) - 1):
         now[:] = 0
+        ahead[:] = 0
         for t in range(starts[u] + 1, starts[u + 1]):
-            new, target = left[items[t - 1], first:last], right[items[t], first:last]
-            for c in range(n_decays):
-                total = 0.0
+            new, out = left[items[t - 1], first:last], reached[items[t]]
+            for c in range(len(decays)):
                 for k in range(width):
                     now[c, k] = decays[c] * now[c, k] + new[k]
-                    total += now[c, k] * target[k]
-                matched[c] += total
-                for e in range(c + 1):
-                    total = 0.0
-                    for k in range(width):
-                        total += now[c, k] * now[e, k]
-                    squares[c, e] += total
+                    # The sum over p of horizon^p * z_(t - p).
+                    ahead[c, k] = horizon * ahead[c, k] + now[c, k]
+                    out[c * rank + first + k] += (1 - horizon) * ahead[c, k]
 
 
 @compile_loop(fastmath=True)
-def add_images(  # type: ignore[no-untyped-def]
-    first, last, items, starts, decays, shares, left, forward, now, image
-):
-    # image[c*m + i] += the sum over all t of x_ti (decay c) times z_t, z_t = the sum of shares[e] * x_t @ left over the
-    # decays e, in the columns first to last alone. `forward`, (longest, columns), and `now`, (columns,), are there to
-    # work in.
-    n_decays, width, m = len(decays), last - first, len(left)
+def add_images(first, last, own, items, starts, decays, left, forward, now, image):  # type: ignore[no-untyped-def]
+    # image[c*m + i, k - first] += the sum over all t of x_ti (decay c) times z_tk (decay `own`), z_t = x_t @ left, in
+    # the columns k from first to last alone. `forward`, (longest, columns), and `now`, (columns,), are there to work
+    # in.
+    width, m = last - first, len(left)
     for u in range(len(starts) - 1):
         begin, length = starts[u], starts[u + 1] - starts[u]
-        if length < 2:
-            continue
         # forward[t] = z_t
-        for t in range(length):
+        for k in range(width):
+            forward[0, k] = 0
+        for t in range(1, length):
+            new = left[items[begin + t - 1], first:last]
             for k in range(width):
-                forward[t, k] = 0
-        for e in range(n_decays):
-            for k in range(width):
-                now[k] = 0
-            for t in range(1, length):
-                mine, new = forward[t], left[items[begin + t - 1], first:last]
-                for k in range(width):
-                    now[k] = decays[e] * now[k] + new[k]
-                    mine[k] += shares[e] * now[k]
-        for c in range(n_decays):
+                forward[t, k] = decays[own] * forward[t - 1, k] + new[k]
+        for c in range(len(decays)):
             # now = the sum over t > s of d_c^(t - 1 - s) * z_t
             for k in range(width):
                 now[k] = 0
             for s in range(length - 2, -1, -1):
-                later, out = forward[s + 1], image[c * m + items[begin + s], first:last]
+                out = image[c * m + items[begin + s]]
                 for k in range(width):
-                    now[k] = decays[c] * now[k] + later[k]
+                    now[k] = decays[c] * now[k] + forward[s + 1, k]
                     out[k] += now[k]
 
 
 @compile_loop(fastmath=True)
+def add_explained(start, stop, support, image, right, explained):  # type: ignore[no-untyped-def]
+    # explained[j, p] += image[support[j, p]] . right[j]
+    for j in range(start, stop):
+        for p in range(support.shape[1]):
+            if support[j, p] < 0:
+                break
+            total = np.float32(0)
+            for k in range(right.shape[1]):
+                total += image[support[j, p], k] * right[j, k]
+            explained[j, p] += total
+
+
+@compile_loop(fastmath=True)
 def solve_next(  # type: ignore[no-untyped-def]
-    start, stop, first, support, grams, crossed, image, right, scale, rhos, scaled, asked, lower, x, out
+    start, stop, first, support, grams, crossed, explained, scale, rhos, scaled, asked, lower, x, out
 ):
-    # out[r, j - start] = D (D G D + rhos[r]*I)^-1 D (crossed - image @ right[j]) on the predictors of item first + j,
+    # out[r, j - start] = D (D G D + rhos[r]*I)^-1 D (crossed - explained) on the predictors of item first + j,
     # D = diag(scale); returns the first item whose system is singular, -1 if none is.
     # `scaled`, (P*(P + 1)/2,), `asked`, (P,), `lower`, (P, P), and `x`, (P,), are there to work in.
-    width, rank, singular = support.shape[1], right.shape[1], -1
+    width, singular = support.shape[1], -1
     for j in range(start, stop):
-        predictors, mine, taken = support[first + j], right[first + j], 0
+        predictors, taken = support[first + j], 0
         while taken < width and predictors[taken] >= 0:
-            other = image[predictors[taken]]
-            total = np.float64(crossed[first + j, taken])
-            for k in range(rank):
-                total -= other[k] * mine[k]
-            asked[taken] = total * scale[predictors[taken]]
+            left_over = np.float64(crossed[first + j, taken]) - explained[first + j, taken]
+            asked[taken] = left_over * scale[predictors[taken]]
             taken += 1
         for a in range(taken):
             for b in range(a + 1):
@@ -264,36 +272,37 @@ def solve_next(  # type: ignore[no-untyped-def]
 
 
 class Taste(NamedTuple):
-    """What common taste says about the next item: z_t @ right.T, z_t = the sum over decays of shares[c] * x_t @ left.
+    """What common taste says about the next item: z_t @ right.T, z_t = [x_t @ left of each decay], `left` (m, r).
 
-    `shares` is (C,), `image`, (C*m, r), the sum over all t of x_t, of all decays side by side, times z_t.
+    `right`, (m, C*r), is `shares`, (C,), of what was given, turned to what comes next. `explained`, (m, C*width), is
+    what of C this explains, the sum over all t of x_t (z_t @ right.T), where there are predictors.
     """
 
-    left: FloatArray
-    right: FloatArray
+    right: Float32Array
     shares: Float64Array
-    image: Float32Array
+    explained: Float32Array
 
 
 @dataclass(frozen=True, eq=False)
 class NextItems:
     """
-    minimize  rho/2*||D^-1 S||_F^2 + 1/2 * sum over users and t of ||e(i_t) - R z_t - S' x_t||^2
+    minimize  rho/2*||D^-1 S||_F^2 + 1/2 * sum over users and t of ||y_t - R z_t - S' x_t||^2
 
     over S of (C*m, m), zero but for some predictors of each item j in column j: those of the `width` items (or all,
-    if there are fewer) of each decay c with the largest C_ij/sqrt(G_ii), where C is the sum of x_t e(i_t)' and G that
-    of x_t x_t'. x_t, (C*m,), is the faded history before the event t, z_t what common taste makes of it (`Taste`), and
-    D = diag(counts^-power).
+    if there are fewer) of each decay c with the largest C_ij/sqrt(G_ii), where C is the sum of x_t y_t' and G that
+    of x_t x_t'. x_t, (C*m,), is the faded history before the event t, y_t, (m,), the faded future from it on (without a
+    `horizon` the event alone), z_t what common taste makes of x_t (`Taste`), and D = diag(counts^-power).
     """
 
     sequences: Sequences
     decays: tuple[float, ...]
     width: int
+    horizon: float = 0.0
 
     @cached_property
     def fading(self) -> Fading:
         """The decays, with their windows."""
-        return Fading.of(self.decays, int(np.diff(self.sequences.starts).max(initial=1)))
+        return Fading.of(self.decays, int(np.diff(self.sequences.starts).max(initial=1)), self.horizon)
 
     @cached_property
     def diagonal(self) -> Float64Array:
@@ -314,7 +323,7 @@ class NextItems:
         if not self.width:
             return support, crossed
         norms = np.sqrt(np.maximum(self.diagonal, np.finfo(np.float64).tiny)).reshape(-1, m)
-        given = *own.by_item, own.items, own.users, own.starts, self.fading.windows, self.fading.powers, norms
+        given = *own.by_item, own.items, own.users, own.starts, self.fading.reaches, self.fading.crosses, norms
 
         def find(start: int, stop: int) -> None:
             find_before(start, stop, *given, np.zeros(m), np.empty(m, np.int32), support, crossed)
@@ -344,51 +353,60 @@ class NextItems:
         return np.tile(counts ** -float(power), len(self.decays))
 
     def find_taste(self, left: FloatArray, right: FloatArray) -> Taste:
-        """Return common taste by x_t @ left @ right.T, each decay with the share that least squares give.
+        """Return common taste x_t @ left @ right.T, `left` and `right` (m, r), turned to what comes next.
 
-        `left` and `right` are (m, r); those of the result have the same product, and columns of `right` are
-        orthonormal.
+        Each decay first has a share by least squares. A ridge regression of y_t on z_t is then drawn to that:
+
+            minimize  w/2*||R - [shares[c]*right of each decay]||_F^2 + 1/2 * sum over users and t of ||y_t - R z_t||^2
+
+        for w = TASTE_RIDGE times the mean diagonal of A = sum of z_t z_t', where columns of `right` are orthonormal.
         """
-        own, n_decays = self.sequences, len(self.decays)
         right, turn = np.linalg.qr(right.astype(np.float64))
-        left, right = (left @ turn.T).astype(np.float32), right.astype(np.float32)
-        m, rank = left.shape
-        longest, bounds = int(np.diff(own.starts).max(initial=1)), [*range(0, rank, _PANEL), rank]
-        decays, shares = self.fading.decays.astype(np.float32), np.zeros(n_decays)
-        events = own.items, own.starts, decays
+        left = np.ascontiguousarray(left @ turn.T, np.float32)
+        n_decays, rank = len(self.decays), left.shape[1]
+        if not rank:
+            return Taste(right.astype(np.float32), np.zeros(n_decays), np.zeros_like(self.crossed))
+        images = _Images(self, left)
+        squares, reached = images.find_squares(), self._find_reached(left)
+        of_decays = np.einsum("ckek->ce", squares.reshape(n_decays, rank, n_decays, rank))
+        matched = np.einsum("jck,jk->c", reached.reshape(-1, n_decays, rank), right)
+        shares = np.linalg.lstsq(of_decays, matched, rcond=1e-9)[0]
+        drawn_to = np.hstack([share * right for share in shares])
+        ridge = TASTE_RIDGE * squares.trace() / len(squares)
+        if ridge > 0:
+            squares[np.diag_indices_from(squares)] += ridge
+            drawn_to = np.linalg.solve(squares, (reached + ridge * drawn_to).T).T
+        explained = images.explain(drawn_to.astype(np.float32))
+        # In the basis of what was given.
+        found = (drawn_to.reshape(-1, n_decays, rank) @ turn).reshape(drawn_to.shape)
+        return Taste(found.astype(np.float32), shares, explained)
 
-        def add(first: int, last: int) -> tuple[Float64Array, Float64Array]:
-            squares, matched = np.zeros((n_decays, n_decays)), np.zeros(n_decays)
-            now = np.empty((n_decays, last - first), np.float32)
-            add_moments(first, last, *events, left, right, now, squares, matched)
-            return squares, matched
+    def _find_reached(self, left: Float32Array) -> Float32Array:
+        """The sum over all t of y_t z_t', (m, C*r)."""
+        own, decays, rank = self.sequences, self.fading.decays.astype(np.float32), left.shape[1]
+        reached = np.zeros((own.n_items, len(decays) * rank), np.float32)
 
-        if rank:
-            squares, matched = (sum(each) for each in zip(*map_ranges(add, bounds), strict=True))
-            squares += np.tril(squares, -1).T
-            shares = np.linalg.lstsq(squares, matched, rcond=1e-9)[0]
-        image = np.zeros((n_decays * m, rank), np.float32)
+        def add(first: int, last: int) -> None:
+            now, ahead = np.empty((2, len(decays), last - first), np.float32)
+            horizon = np.float32(self.horizon)
+            add_reached(first, last, own.items, own.starts, decays, horizon, left, now, ahead, reached)
 
-        def project(first: int, last: int) -> None:
-            work = np.empty((longest, last - first), np.float32), np.empty(last - first, np.float32)
-            add_images(first, last, *events, shares.astype(np.float32), left, *work, image)
-
-        run_ranges(project, bounds)
-        return Taste(left, right, shares, image)
+        run_ranges(add, [*range(0, rank, _PANEL), rank])
+        return reached
 
     def solve(self, taste: Taste, power: float, rhos: Sequence[float]) -> Float32Array:
         """Return S on the support for each rho, (len(rhos), m, C*width); a singular system raises SingularError."""
         support, crossed = self._found
         (m, width), strengths = support.shape, np.asarray(rhos, np.float64)
         found = np.zeros((len(strengths), m, width), np.float32)
-        scale, right, image = self.scale(power), np.ascontiguousarray(taste.right), taste.image
+        scale = self.scale(power)
         singular = []
         for first, grams in self._list_grams():
 
             def solve(start: int, stop: int, first: int = first, grams: Float32Array = grams) -> int:
                 out = np.zeros((len(strengths), stop - start, width), np.float32)
                 work = np.empty(width * (width + 1) // 2), np.empty(width), np.empty((width, width)), np.empty(width)
-                given = first, support, grams, crossed, image, right, scale, strengths
+                given = first, support, grams, crossed, taste.explained, scale, strengths
                 bad = int(solve_next(start, stop, *given, *work, out))
                 found[:, first + start : first + stop] = out
                 return bad
@@ -429,6 +447,78 @@ class NextItems:
         return SupportIndex.of(self.support, len(self.decays) * self.sequences.n_items)
 
 
+@dataclass(frozen=True, eq=False)
+class _Images:
+    """The sum over all t of x_t z_t', z_t = [x_t @ left of each decay], a few columns at a time: (C*m, columns).
+
+    They are kept where they are small.
+    """
+
+    of: NextItems
+    left: Float32Array
+
+    @cached_property
+    def _panels(self) -> list[tuple[int, int, int]]:
+        """The columns, first to last, of a decay."""
+        rank, n_decays = self.left.shape[1], len(self.of.decays)
+        firsts = range(0, rank, _PANEL)
+        return [(c, first, min(first + _PANEL, rank)) for c in range(n_decays) for first in firsts]
+
+    @cached_property
+    def _bytes(self) -> int:
+        """The memory that the images of a panel take."""
+        return 4 * _PANEL * len(self.of.decays) * len(self.left)
+
+    @cached_property
+    def _all(self) -> list[Float32Array]:
+        return self._compute(self._panels)
+
+    def _list(self) -> Iterator[tuple[slice, Float32Array]]:
+        """The columns and the images of all panels, in order."""
+        rank, panels = self.left.shape[1], self._panels
+        is_small = self._bytes * len(panels) <= _GRAM_BYTES
+        at_once = len(panels) if is_small else max(2, _GRAM_BYTES // self._bytes)
+        for at in range(0, len(panels), at_once):
+            some = panels[at : at + at_once]
+            for (c, first, last), image in zip(some, self._all if is_small else self._compute(some), strict=True):
+                yield slice(c * rank + first, c * rank + last), image
+
+    def _compute(self, panels: list[tuple[int, int, int]]) -> list[Float32Array]:
+        own, decays, m = self.of.sequences, self.of.fading.decays.astype(np.float32), len(self.left)
+        longest = int(np.diff(own.starts).max(initial=1))
+
+        def project(start: int, stop: int) -> list[Float32Array]:
+            images = []
+            for c, first, last in panels[start:stop]:
+                images.append(np.zeros((len(decays) * m, last - first), np.float32))
+                work = np.empty((longest, last - first), np.float32), np.empty(last - first, np.float32)
+                add_images(first, last, c, own.items, own.starts, decays, self.left, *work, images[-1])
+            return images
+
+        return [image for some in map_ranges(project, list(range(len(panels) + 1))) for image in some]
+
+    def find_squares(self) -> Float64Array:
+        """Return the sum over all t of z_t z_t', (C*r, C*r)."""
+        n_decays, (m, rank), left = len(self.of.decays), self.left.shape, self.left.astype(np.float64)
+        squares = np.empty((n_decays, rank, n_decays * rank))
+        for columns, image in self._list():
+            squares[:, :, columns] = left.T @ image.reshape(n_decays, m, -1)
+        squares = squares.reshape(n_decays * rank, -1)
+        return (squares + squares.T) / 2
+
+    def explain(self, right: Float32Array) -> Float32Array:
+        """Return the entries of the sum over all t of x_t z_t' right.T at the predictors of each item, (m, C*width)."""
+        support, explained = self.of.support, np.zeros_like(self.of.crossed)
+        for columns, image in self._list() if explained.size else ():
+            mine = np.ascontiguousarray(right[:, columns])
+
+            def explain(start: int, stop: int, image: Any = image, mine: Any = mine) -> None:
+                add_explained(start, stop, support, image, mine, explained)
+
+            run_ranges(explain, _cut(len(right)))
+        return explained
+
+
 def fade_histories(histories: Any, ages: Int32Array, decays: Sequence[float]) -> Any:
     """Return faded histories, csr of (n, C*m), all decays side by side, of histories, csr of (n, m), and their ages."""
     n, m = histories.shape
@@ -453,12 +543,13 @@ def rank_next(  # type: ignore[no-untyped-def]
     bonus,
     seen_indptr,
     seen,
-    next_item,
+    held_indptr,
+    held,
     ranks,
 ):
-    # ranks[v, w, u] = the rank, from 1, of the item next_item[u] among the unseen ones by their scores times bonus[w],
-    # for the scores base[u - start] + x_u S_v; x_u is row u of a csr matrix, S_v has its values in s_values[v].
-    # Of equal scores half rank before.
+    # ranks[v, w, p] = the rank, from 1, of the item held[p], p in held_indptr[u]:held_indptr[u + 1], among the unseen
+    # ones by their scores times bonus[w], for the scores base[u - start] + x_u S_v; x_u is row u of a csr matrix, S_v
+    # has its values in s_values[v]. Of equal scores half rank before.
     n_variants, n_bonus, m = s_values.shape[0], bonus.shape[0], base.shape[1]
     scores = np.empty(m, np.float32)
     for u in range(start, stop):
@@ -471,12 +562,13 @@ def rank_next(  # type: ignore[no-untyped-def]
             for p in range(seen_indptr[u], seen_indptr[u + 1]):
                 scores[seen[p]] = -np.inf
             for w in range(n_bonus):
-                mine, above, equal = scores[next_item[u]] * bonus[w, next_item[u]], 0, 0
-                for i in range(m):
-                    other = scores[i] * bonus[w, i]
-                    above += other > mine
-                    equal += other == mine
-                ranks[v, w, u] = 1 + above + (equal - 1) / 2
+                for h in range(held_indptr[u], held_indptr[u + 1]):
+                    mine, above, equal = scores[held[h]] * bonus[w, held[h]], 0, 0
+                    for i in range(m):
+                        other = scores[i] * bonus[w, i]
+                        above += other > mine
+                        equal += other == mine
+                    ranks[v, w, h] = 1 + above + (equal - 1) / 2
 
 
 def _cut(items: int) -> list[int]:

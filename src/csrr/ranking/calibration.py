@@ -17,7 +17,7 @@ import numpy.typing as npt
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, Rows
 from csrr.data.errors import DataError
 from csrr.ranking.reliability import N_BINS, GroupReliability, Reliability
-from csrr.ranking.topk import RowScorer, score_blocks
+from csrr.ranking.topk import Cells
 from csrr.results.table import ResultTable, TabularResult
 
 N_GROUPS = 5
@@ -61,7 +61,7 @@ class CellGroups:
             The groups.
         """
         popularity = np.bincount(seen.indices, minlength=seen.shape[1]).astype(np.int64)
-        return cls(popularity, _find_ends(popularity, n_groups), _find_ends(np.diff(seen.indptr), n_groups))
+        return cls(popularity, _place_ends(popularity, n_groups), _place_ends(np.diff(seen.indptr), n_groups))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -205,7 +205,7 @@ class GroupCurves:
         return cls(CellGroups(popularity, *ends), n_cells, n_positives, probabilities)
 
 
-def _find_ends(counts: AnyArray, n_groups: int) -> Int64Array:
+def _place_ends(counts: AnyArray, n_groups: int) -> Int64Array:
     """Return the largest count of each group but the last, of counts of shape (n,); no group is empty."""
     ordered = np.sort(counts)
     ends = np.unique(ordered[[len(ordered) * place // n_groups - 1 for place in range(1, n_groups)]])
@@ -244,27 +244,22 @@ def _fit_curve(n_cells: Int64Array, n_positives: Int64Array, common: Float64Arra
     return np.clip(fitted, 0, 1)
 
 
-def _score_positives(
-    score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any
-) -> Iterator[tuple[slice, Float32Array, Any, Float32Array]]:
+def _score_positives(cells: Cells) -> Iterator[tuple[slice, Float32Array, Any, Float32Array]]:
     """Yield which rows a block has, its scores, its positives (coo) and theirs.
 
     Scores are of shape (b, n_items), seen cells -inf; those of positives of shape (p,).
     """
-    for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
-        mine = relevant[rows[part]].tocoo()
+    for part, scores in cells.score():
+        mine = cells.relevant[cells.rows[part]].tocoo()
         yield part, scores, mine, scores[mine.row, mine.col]
 
 
-def _count_in_bins(edges: Float32Array, groups: CellGroups, *cells: Any) -> tuple[Int64Array, Int64Array]:
-    """Return the numbers of unseen cells and of positives in each group and bin, shapes (n_activity, n_popularity, b).
-
-    `cells` are the arguments of `_score_positives`.
-    """
-    _, rows, _, _, seen = cells
+def _count_in_bins(edges: Float32Array, groups: CellGroups, cells: Cells) -> tuple[Int64Array, Int64Array]:
+    """Return the numbers of cells and of positives in each group and bin, shapes (n_activity, n_popularity, b)."""
+    rows, seen = cells.rows, cells.seen
     n_cells, n_positives = np.zeros((2, *groups.shape, len(edges) + 1), np.int64)
     of_user, of_item = groups.of_users(np.diff(seen.indptr)[rows]), groups.of_items()
-    for part, scores, mine, positives in _score_positives(*cells):
+    for part, scores, mine, positives in _score_positives(cells):
         place = of_user[part][mine.row], of_item[mine.col], np.searchsorted(edges, positives)
         np.add.at(n_positives, place, 1)
         # Last: it sorts the very scores.
@@ -352,32 +347,13 @@ class Calibration(TabularResult):
     curves: GroupCurves | None = None
 
     @classmethod
-    def of(
-        cls,
-        score_rows: RowScorer,
-        rows: Rows,
-        n_items: int,
-        relevant: Any,
-        seen: Any,
-        *,
-        observed_share: float = 1.0,
-        n_groups: int = 1,
-    ) -> Calibration:
-        """Return the calibration on all unseen cells of some users.
+    def of(cls, cells: Cells, *, observed_share: float = 1.0, n_groups: int = 1) -> Calibration:
+        """Return the calibration on cells.
 
         Parameters
         ----------
-        score_rows
-            From row numbers of users, shape (b,), to a new float32 array of scores, shape (b, n_items), which is
-            overwritten.
-        rows
-            The row numbers of the users to count, shape (n,).
-        n_items
-            Number of items.
-        relevant
-            The positives, sparse of shape (n_users, n_items).
-        seen
-            The cells that are not counted, of the same shape; it shares none with `relevant`.
+        cells
+            The unseen cells of some users, with their scores.
         observed_share
             The share of all positives that the log shows.
         n_groups
@@ -396,14 +372,13 @@ class Calibration(TabularResult):
         """
         from scipy.optimize import isotonic_regression
 
-        relevant, seen = relevant.tocsr(), seen.tocsr()
-        n_shown, n_training = (int(np.diff(matrix.indptr)[rows].sum()) for matrix in (relevant, seen))
+        n_shown, n_training = (int(np.diff(each.indptr)[cells.rows].sum()) for each in (cells.relevant, cells.seen))
         if n_shown == 0:
             raise DataError("calibration needs positives: none of these users has a held-out event that is not seen")
-        cells, groups = (score_rows, rows, n_items, relevant, seen), CellGroups.of(seen, n_groups)
+        groups = CellGroups.of(cells.seen, n_groups)
         # The very blocks that are counted: in others, products may be rounded another way.
-        edges = _find_edges(np.concatenate([positives for *_, positives in _score_positives(*cells)]))
-        counts = _count_in_bins(edges, groups, *cells)
+        edges = _place_edges(np.concatenate([positives for *_, positives in _score_positives(cells)]))
+        counts = _count_in_bins(edges, groups, cells)
         n_cells, n_positives = (each.sum((0, 1)) for each in counts)
         # Only the first bin can be empty: it lies below all positives.
         weights = np.maximum(n_cells, 1)
@@ -556,22 +531,12 @@ class Calibration(TabularResult):
         said, *counts = (each.reshape(-1) for each in (found.probabilities, found.n_positives, found.n_cells))
         return Reliability.of(said, *counts, label_rate=self.label_rate, n_bins=n_bins)
 
-    def check(
-        self,
-        score_rows: RowScorer,
-        rows: Rows,
-        n_items: int,
-        relevant: Any,
-        seen: Any,
-        *,
-        observed_share: float | None = None,
-        n_bins: int = N_BINS,
-    ) -> Reliability:
-        """Return the reliability on other held-out data, given as for `of`.
+    def check(self, cells: Cells, *, observed_share: float | None = None, n_bins: int = N_BINS) -> Reliability:
+        """Return the reliability on other held-out data.
 
         Parameters
         ----------
-        score_rows, rows, n_items, relevant, seen
+        cells
             As for `of`.
         observed_share
             That of this data; without it, the calibration's own.
@@ -583,11 +548,12 @@ class Calibration(TabularResult):
         reliability
             Predicted and observed rates: of all cells, and by popularity of items and activity of users.
         """
-        relevant, seen = relevant.tocsr(), seen.tocsr()
-        groups = CellGroups.of(seen, N_GROUPS) if self.curves is None else self.curves.groups
-        n_cells, n_positives = _count_in_bins(self.edges, groups, score_rows, rows, n_items, relevant, seen)
+        groups = CellGroups.of(cells.seen, N_GROUPS) if self.curves is None else self.curves.groups
+        n_cells, n_positives = _count_in_bins(self.edges, groups, cells)
         share = self.observed_share if observed_share is None else observed_share
-        label_rate = _compute_label_rate(int(n_positives.sum()), int(np.diff(seen.indptr)[rows].sum()), share)
+        label_rate = _compute_label_rate(
+            int(n_positives.sum()), int(np.diff(cells.seen.indptr)[cells.rows].sum()), share
+        )
         said = np.broadcast_to(self.probabilities if self.curves is None else self.curves.probabilities, n_cells.shape)
         counted = said, n_positives, n_cells
 
@@ -692,7 +658,7 @@ def _compute_label_rate(n_shown: int, n_training: int, observed_share: float) ->
     return n_shown / ((n_training + n_shown) / observed_share - n_training)
 
 
-def _find_edges(positives: Float32Array) -> Float32Array:
+def _place_edges(positives: Float32Array) -> Float32Array:
     """Return edges just below each of at most MOST_BINS scores of positives, increasing.
 
     They are below by more than rounding: scores of lists, and of one user, have other last bits than those of blocks.

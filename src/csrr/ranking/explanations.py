@@ -1,4 +1,4 @@
-"""Items with an amount each: why a score is what it is."""
+"""Explanations of scores: items with an amount each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from csrr._base.arrays import AnyArray, Float32Array, Int32Array
+from csrr._base.arrays import AnyArray, Float32Array, Int32Array, ObjectArray
 from csrr.data.ids import Id
 from csrr.results.table import SHOWN, ResultTable, TabularResult
 
@@ -62,7 +62,7 @@ class Amounts(TabularResult):
 
 @dataclass(frozen=True, eq=False)
 class Explanation(Amounts):
-    """How much each item of a user's history adds to the score of an item; `amounts` sum to `score`.
+    """The amounts that the items of a user's history add to the score of an item; they sum to `score`.
 
     Attributes
     ----------
@@ -82,6 +82,9 @@ class Explanation(Amounts):
         What of each amount comes from item to item, shape (n,); None where a model has no such part.
     ages
         The number of later events of the user, shape (n,), where the order of events counts; else None.
+    shared
+        What each has in common with that item: categories, tags or words, shape (n,), where a model was fitted with
+        features of items; else None.
     """
 
     user: Id
@@ -90,10 +93,11 @@ class Explanation(Amounts):
     neighbors: Float32Array | None = None
     title: str | None = None
     ages: Int32Array | None = None
+    shared: ObjectArray | None = None
 
     def _columns(self) -> dict[str, list[Any]]:
         columns = super()._columns()
-        more = {"neighbors": self.neighbors, "age": self.ages}
+        more = {"neighbors": self.neighbors, "age": self.ages, "shared": self.shared}
         return columns | {name: values.tolist() for name, values in more.items() if values is not None}
 
     @property

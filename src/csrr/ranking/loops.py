@@ -1,4 +1,4 @@
-"""Compiled loops of the rules for lists. Each releases the interpreter lock and works on a range of rows."""
+"""Compiled loops over rows of scores, lists and cells. Each releases the interpreter lock and works on some rows."""
 
 from __future__ import annotations
 
@@ -182,27 +182,13 @@ def multiply_sparse_own(start, stop, scale, indptr, indices, amounts, w_indptr, 
 
 
 @compile_loop()
-def rank_rows(  # type: ignore[no-untyped-def]
-    start,
-    stop,
-    base,
-    rows,
-    scale,
-    indptr,
-    indices,
-    amounts,
-    w_indptr,
-    w_indices,
-    weights,
-    held_indptr,
-    held,
-    scores,
-    ranks,
-):
+def rank_rows(start, stop, base, rows, clicks, amounts, parts, weights, heldout, scores, ranks):  # type: ignore[no-untyped-def]
     # ranks[w, p] = 1 + the number of unseen items above held[p], ties counted half, for the scores
     # base[i] + scale[rows[i]] * A[rows[i]] @ W, A csr with the data `amounts` (None: ones), W with weights[w];
     # p in held_indptr[rows[i]:rows[i] + 1].
     # `scores` is there to work in, (m,).
+    scale, indptr, indices = clicks
+    (w_indptr, w_indices), (held_indptr, held) = parts, heldout
     for i in range(start, stop):
         u = rows[i]
         for w in range(len(weights)):
@@ -262,30 +248,12 @@ def multiply_columns(a, i, b, j, start, stop):  # type: ignore[no-untyped-def]
 
 
 @compile_part(_nrt=False)
-def consider(  # type: ignore[no-untyped-def]
-    i,
-    row,
-    queue,
-    first,
-    stop,
-    least,
-    marks,
-    users,
-    items,
-    by_norm,
-    norms,
-    stages,
-    places,
-    sums,
-    lengths,
-    scores,
-    found,
-    sizes,
-    not_a_number,
-):
+def consider(i, row, queue, first, stop, least, marks, search, lists):  # type: ignore[no-untyped-def]
     # Puts the items at the places queue[first:stop] into the heap of user i, as far as they are among the best and have
     # a sum of at least `least`; `marks` says that they may come again. A score is multiplied stage by stage, as long as
     # its bound, by Cauchy and Schwarz and with the rounding of 32 bits, is not below the worst kept.
+    users, items, by_norm, norms, stages, places = search
+    sums, lengths, scores, found, sizes, not_a_number = lists
     k, slack = scores.shape[1], (users.shape[1] + 16) * 2.0**-23
     for t in range(first, stop):
         p = queue[t]
@@ -313,35 +281,14 @@ def consider(  # type: ignore[no-untyped-def]
 
 
 @compile_loop(_nrt=False)
-def begin_rows(  # type: ignore[no-untyped-def]
-    rows,
-    first,
-    at,
-    clicks,
-    amounts,
-    weights,
-    left_out,
-    kept,
-    rest,
-    queue,
-    users,
-    items,
-    by_norm,
-    norms,
-    stages,
-    places,
-    sums,
-    lengths,
-    scores,
-    found,
-    sizes,
-    not_a_number,
-):
-    # Sets sums[i] and lengths[i] of the users rows[i], -1 for nobody, whose cells are rows first + i of `left_out` and
-    # `kept`, and considers the first items and those with a sum. Where these are many, they are left to `scan_rows`:
-    # no sum that is left is above rest[i].
+def begin_rows(rows, first, at, clicks, amounts, weights, left_out, kept, rest, queue, search, lists):  # type: ignore[no-untyped-def]
+    # Sets sums[i] and lengths[i] of the users rows[i], -1 for an unknown user, whose cells are rows first + i of
+    # `left_out` and `kept`, and considers the first items and those with a sum. Where these are many, they are left to
+    # `scan_rows`: no sum that is left is above rest[i].
     scale, indptr, indices = clicks
     w_indptr, w_indices, w_data = weights
+    users, _, by_norm, _, stages, _ = search
+    sums, lengths, _, _, _, _ = lists
     for i in range(len(rows)):
         row = rows[i]
         if kept is not None:
@@ -394,10 +341,7 @@ def begin_rows(  # type: ignore[no-untyped-def]
         for turn in range(1 if is_dense else 0, 2 if is_dense else 3):
             start, stop = (n_sums, n_queued) if turn == 1 else (0, n_sums)
             least = np.float32(highest / 2) if turn == 0 else LOWEST
-            consider(
-                *(i, row, queue, start, stop, least, True, users, items, by_norm, norms, stages, places),
-                *(sums, lengths, scores, found, sizes, not_a_number),
-            )
+            consider(i, row, queue, start, stop, least, True, search, lists)
 
 
 @compile_part(_nrt=False)
@@ -411,31 +355,12 @@ def count_sums_not_below(some, first, others, start, n, bound):  # type: ignore[
 
 
 @compile_loop(_nrt=False)
-def scan_rows(  # type: ignore[no-untyped-def]
-    rows,
-    left,
-    first,
-    stop,
-    product,
-    is_done,
-    rest,
-    queue,
-    users,
-    items,
-    by_norm,
-    norms,
-    stages,
-    places,
-    sums,
-    lengths,
-    scores,
-    found,
-    sizes,
-    not_a_number,
-):
+def scan_rows(rows, left, first, stop, product, is_done, rest, queue, search, lists):  # type: ignore[no-untyped-def]
     # Considers the items at the places from `first` to `stop` for the users `left`, as far as they may be among the
     # best; is_done[i] says that none of those that follow may. `product`, if it is there, are the products of these
     # users and items, rounded in some way: they tell which items may be.
+    _, items, _, norms, _, _ = search
+    sums, lengths, scores, _, sizes, _ = lists
     slack = (items.shape[1] + 16) * 2.0**-23
     for n in range(len(left)):
         i, p = left[n], first
@@ -453,20 +378,16 @@ def scan_rows(  # type: ignore[no-untyped-def]
                         queue[n_queued] = place
                         n_queued += 1
             if n_queued > 0:
-                consider(
-                    *(i, rows[i], queue, 0, n_queued, LOWEST, False, users, items, by_norm, norms, stages, places),
-                    *(sums, lengths, scores, found, sizes, not_a_number),
-                )
+                consider(i, rows[i], queue, 0, n_queued, LOWEST, False, search, lists)
             p = end
 
 
 @compile_loop(_nrt=False)
-def end_rows(  # type: ignore[no-untyped-def]
-    rows, first, at, places, by_place, clicks, weights, left_out, kept, rest, sums, lengths, scores, found, sizes
-):
+def end_rows(rows, first, at, places, by_place, clicks, weights, left_out, kept, rest, lists):  # type: ignore[no-untyped-def]
     # Makes lists of the heaps, and sets the sums to 0.
     _, indptr, indices = clicks
     w_indptr, w_indices, _ = weights
+    sums, lengths, scores, found, sizes, _ = lists
     k = scores.shape[1]
     for i in range(len(rows)):
         if lengths[i, 0] == 0:

@@ -24,7 +24,7 @@ from csrr._base.threads import run_ranges
 from csrr.data.items import Categories
 from csrr.parameters import ParameterError
 from csrr.ranking.loops import count_cell_rows, hit_rows, measure_likeness_rows
-from csrr.ranking.topk import RowScorer, check_rows, score_blocks, split_rows
+from csrr.ranking.topk import Cells, check_rows, split_rows
 
 
 def mark_hits(items: Int32Array, relevant: Any, rows: Rows) -> BoolArray:
@@ -138,11 +138,11 @@ def register_metric(name: str, function: HitMetric) -> HitMetric:
     ['ndcg@10', 'first_three@10']
     """
     if not isinstance(name, str) or not name.isidentifier():
-        raise ParameterError(f"name={name!r}: give a word of letters, digits and _")
+        raise ParameterError.of("name", name, "give a word of letters, digits and _")
     if name in _BUILT_IN or name in OTHER_METRICS:
-        raise ParameterError(f"name={name!r} is a metric of csrr; give yours another")
+        raise ParameterError.of("name", name, "is a metric of csrr; give yours another")
     if not callable(function):
-        raise ParameterError(f"function={function!r}: it must be a function of hits and n_relevant")
+        raise ParameterError.of("function", function, "it must be a function of hits and n_relevant")
     HIT_METRICS[name] = function
     return function
 
@@ -151,7 +151,7 @@ def split_metric(metric: Any, names: Collection[str]) -> tuple[str, int]:
     """Return the name and the length of a metric like "ndcg@10", one of `names` at a length of at least 1."""
     name, _, k = str(metric).partition("@")
     if not isinstance(metric, str) or name not in names or not k.isdecimal() or int(k) < 1:
-        raise ParameterError(f"metric={metric!r} must be like ndcg@10, one of {', '.join(names)} at a length")
+        raise ParameterError.of("metric", metric, f"must be like ndcg@10, one of {', '.join(names)} at a length")
     return name, int(k)
 
 
@@ -253,12 +253,10 @@ class CellCounts:
         )
 
     @classmethod
-    def of(
-        cls, score_rows: RowScorer, rows: Rows, n_items: int, relevant: Any, seen: Any, thresholds: npt.ArrayLike
-    ) -> CellCounts:
-        """Return the counts of the cells whose scores `score_rows` gives; the others are as for `empty`."""
-        counts = cls.empty(rows, relevant, seen, thresholds, auc=False)
-        for part, scores in score_blocks(score_rows, rows, n_items, seen=seen):
+    def of(cls, cells: Cells, thresholds: npt.ArrayLike) -> CellCounts:
+        """Return the counts of cells at some thresholds."""
+        counts = cls.empty(cells.rows, cells.relevant, cells.seen, thresholds, auc=False)
+        for part, scores in cells.score():
             counts.add(part, scores)
         return counts
 
@@ -308,25 +306,14 @@ class CellCounts:
         return Measures(1 - missed, 1 - false, both, len(self.rows) * cost)
 
 
-def measure_cells(
-    score_rows: RowScorer,
-    rows: Rows,
-    n_items: int,
-    relevant: Any,
-    seen: Any,
-    thresholds: npt.ArrayLike,
-    positive_cost: float = 0.5,
-) -> Measures:
-    """Return the measures over all cells of `rows` together at each of `thresholds`, shape (n_thresholds,).
-
-    `relevant` and `seen`, sparse of shape (n_users, n_items), share no cell. Scores are made in blocks.
-    """
+def measure_cells(cells: Cells, thresholds: npt.ArrayLike, positive_cost: float = 0.5) -> Measures:
+    """Return the measures over all cells together at each of `thresholds`, shape (n_thresholds,)."""
     bounds = np.asarray(thresholds, np.float64)
     if bounds.ndim != 1 or np.isnan(bounds).any():
         raise ValueError(f"thresholds must be a list of numbers, not {thresholds!r}")
     if not 0 <= positive_cost <= 1:
         raise ValueError(f"positive_cost={positive_cost!r}: it must lie between 0 and 1")
-    return CellCounts.of(score_rows, rows, n_items, relevant.tocsr(), seen.tocsr(), bounds).pool(positive_cost)
+    return CellCounts.of(cells, bounds).pool(positive_cost)
 
 
 def _compute_measures(missed: Any, false_alarms: Any, positives: Any, negatives: Any, positive_cost: float) -> Measures:

@@ -18,7 +18,7 @@ WIDTH = 256
 
 
 def normalize_rows(vectors: AnyArray) -> Float32Array:
-    """Return vectors, shape (n, d), of length 1, whose products are cosines; one that is 0 stays so."""
+    """Return vectors, shape (n, d), of length 1, whose products are cosines; a zero vector stays zero."""
     dense = np.asarray(vectors, np.float32)
     lengths = np.sqrt(np.einsum("nd,nd->n", dense, dense))
     return np.asarray(dense / np.where(lengths > 0, lengths, 1)[:, None], np.float32)

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, FloatArray, Int32Array, Int64Array, Rows
 from csrr._base.threads import n_threads, run_ranges, use_threads
+from csrr.numerics.engine import RankingEngine
 from csrr.ranking.loops import (
     CHUNK,
     add_sparse_product,
@@ -68,7 +69,9 @@ def count_recent(user_rows: Rows, item_rows: Rows, times: AnyArray, n_items: int
     if len(moments) and np.ptp(moments) > 0:
         is_last = moments >= np.quantile(moments, 1 - LAST, method="higher")
         before = item_rows[~is_last], moments[~is_last], n_items
-        asked = user_rows[is_last], item_rows[is_last]
+        by_user = np.argsort(user_rows[is_last], kind="stable")
+        _, counts = np.unique(user_rows[is_last], return_counts=True)
+        asked = item_rows[is_last][by_user], counts
         half_lives = max(HALF_LIVES, key=lambda n: _measure_ndcg(_weigh_events(*before, n), *asked))
     return _weigh_events(item_rows, moments, n_items, half_lives)
 
@@ -77,15 +80,19 @@ def _weigh_events(item_rows: Rows, moments: Float64Array, n_items: int, half_liv
     """Return the events of each item, shape (n_items,), weighted; all of the time is so many half-lives."""
     ages = moments.max(initial=-np.inf) - moments
     span = ages.max(initial=0)
-    weights = np.exp2(-half_lives * ages / span) if span > 0 else np.ones(len(ages))
+    weights = np.ones(len(ages))
+
+    def weigh(start: int, stop: int) -> None:
+        np.exp2(-half_lives * ages[start:stop] / span, out=weights[start:stop])
+
+    if span > 0:
+        run_ranges(weigh, [*range(0, len(ages), EVENTS_AT_ONCE), len(ages)])
     return np.bincount(item_rows, weights, minlength=n_items).astype(np.float64)
 
 
-def _measure_ndcg(popularity: Float64Array, user_rows: Rows, item_rows: Rows) -> float:
-    """Return the mean NDCG over users of one list for all of them; the rows are those of the events asked for."""
-    by_user = np.argsort(user_rows, kind="stable")
-    ranks = ItemOrder.by_popularity(popularity).places[item_rows[by_user]] + 1
-    _, counts = np.unique(user_rows, return_counts=True)
+def _measure_ndcg(popularity: Float64Array, item_rows: Rows, counts: Rows) -> float:
+    """Return the mean NDCG over users of one list for all of them; the events asked for are user by user."""
+    ranks = ItemOrder.by_popularity(popularity).places[item_rows] + 1
     return float(measure_held_out_ndcg(ranks, counts, AT).mean())
 
 
@@ -117,6 +124,9 @@ PRODUCT_ITEMS = 1024
 """Items whose scores are one product of a thread."""
 MOST_TOGETHER, LEAST_TOGETHER, TOGETHER_ITEMS = 128, 8, 512
 """The most users whose products with items are one, the fewest for whom that pays, and how many items these are."""
+EVENTS_AT_ONCE = 2**15
+ON_ENGINE = 256
+"""The fewest users whose lists are worth the way to an engine and back."""
 STAGES = (32, 64, 128, 256, 512)
 """The columns of factors after which an item's bound is looked at again."""
 
@@ -146,6 +156,35 @@ def score_blocks(
         if past is not None:
             mask_cells(scores, past.indptr, past.indices, rows[part])
         yield part, scores if items is None else np.ascontiguousarray(scores[:, items])
+
+
+class Cells(NamedTuple):
+    """The cells of some users and all items that they have not seen, to be counted in blocks of users.
+
+    Attributes
+    ----------
+    score_rows
+        From row numbers of users, shape (b,), to a new float32 array of scores, shape (b, n_items), which is
+        overwritten.
+    rows
+        The row numbers of the users, shape (n,).
+    n_items
+        Number of items.
+    relevant
+        The positives, csr of shape (n_users, n_items).
+    seen
+        The cells that are not counted, of the same shape; it shares none with `relevant`.
+    """
+
+    score_rows: RowScorer
+    rows: Rows
+    n_items: int
+    relevant: Any
+    seen: Any
+
+    def score(self) -> Iterator[tuple[slice, Float32Array]]:
+        """Yield which rows a block has, and their scores, shape (b, n_items), seen cells -inf."""
+        return score_blocks(self.score_rows, self.rows, self.n_items, seen=self.seen)
 
 
 def multiply_factors(users: FloatArray, items: FloatArray) -> Float32Array:
@@ -239,7 +278,7 @@ class Restrictions:
     """The restrictions of the lists of n users among `n_items` items; at first there are none.
 
     `allowed`, shape (n_items,), holds for everyone. `left_out` are cells that are in no list and `kept`, where there
-    are any, the only ones that are: csr arrays of shape (n, n_items), a row for each person.
+    are any, the only ones that are: csr arrays of shape (n, n_items), a row for each user.
     """
 
     n_items: int
@@ -269,12 +308,12 @@ class Restrictions:
     def count_left(self) -> int:
         """Return the length of the longest list that there can be, but for the cells left out."""
         lengths = [int(np.diff(each.indptr).max(initial=0)) for each in self.kept]
-        return min([int(self.allowed.sum()), *lengths])
+        return min([int(np.count_nonzero(self.allowed)), *lengths])
 
     def mask(self, part: slice, scores: Float32Array) -> None:
-        """Set to -inf the cells that may not be in the lists of the people at `part`; their scores are (b, n_items).
+        """Set to -inf the cells that may not be in the lists of the users at `part`; their scores are (b, n_items).
 
-        What is `allowed` is for those who make lists of the scores: a sweep over them costs more than asking.
+        The items that are `allowed` are left to the search for the best: a sweep over all scores would cost more.
         """
         rows = np.arange(part.start, part.stop)
         for cells in self.left_out:
@@ -424,6 +463,7 @@ class Products:
 
     `users`, (n, d), and the factors are float32; `clicks`, csr of shape (n, n_items), holds A, of values `amounts`,
     (n_clicks,), or ones; `scale` has shape (n,). As a function, it gives the scores of all items by user rows.
+    The lists of many users are made by what `find_engine` returns, if that is an engine.
     """
 
     items: ScoredItems
@@ -431,12 +471,15 @@ class Products:
     clicks: Any
     scale: Float32Array
     amounts: Any = None
+    find_engine: Callable[[], RankingEngine | None] | None = None
 
     @classmethod
-    def of_factors(cls, users: Float32Array, items: ScoredItems) -> Products:
+    def of_factors(
+        cls, users: Float32Array, items: ScoredItems, find_engine: Callable[[], RankingEngine | None] | None = None
+    ) -> Products:
         """Return the products of factors alone."""
         clicks = sparse.csr_array((len(users), len(items.factors)), dtype=np.float32)
-        return cls(items, users, clicks, np.zeros(len(users), np.float32))
+        return cls(items, users, clicks, np.zeros(len(users), np.float32), find_engine=find_engine)
 
     def __call__(self, rows: Rows) -> Float32Array:
         scores = multiply_factors(self.users[rows], self.items.factors)
@@ -461,6 +504,14 @@ class Products:
         found, best = np.full((len(rows), k), NO_ITEM, np.int32), np.full((len(rows), k), -np.inf, np.float32)
         if k == 0:
             return found, best
+        is_for_engine = len(rows) >= ON_ENGINE and len(known) == len(rows) and not limits.kept
+        if is_for_engine and self.find_engine is not None and (engine := self.find_engine()) is not None:
+            items, parts = self.items, (self.clicks, self.scale, self.amounts)
+            lists = engine.find_top(
+                self.users, items.factors, items.weights, *parts, rows, k, limits.left_out, limits.allowed, order.places
+            )
+            if not np.isnan(lists[1]).any():
+                return lists
         by_norm, at, norms, stages = self.items.order.keep(limits.allowed)
         search = self.users, self.items.factors, by_norm, norms, stages, order.places
         clicks = self.scale, self.clicks.indptr, self.clicks.indices
@@ -475,9 +526,9 @@ class Products:
             for first in range(start, stop, size):
                 part = slice(first, min(first + size, stop))
                 mine, n = rows[part], part.stop - first
-                lists = sums[:n], lengths[:n], best[part], found[part], np.zeros(n, np.int64)
+                lists = sums[:n], lengths[:n], best[part], found[part], np.zeros(n, np.int64), bad[part]
                 rest = np.empty(n, np.float32)
-                given = rest, queue, *search, *lists, bad[part]
+                given = rest, queue, search, lists
                 begin_rows(mine, first, at, clicks, self.amounts, weights, *cells, *given)
                 is_done, scanned = lengths[:n, 0] == 0, 0
                 while scanned < len(by_norm) and len(left := np.flatnonzero(~is_done)):
@@ -487,7 +538,7 @@ class Products:
                         product = self.users[mine[left]] @ self.items.factors[by_norm[scanned:end]].T
                     scan_rows(mine, left, scanned, end, product, is_done, *given)
                     scanned = end
-                end_rows(mine, first, at, *order[::-1], clicks, weights, *cells, rest, *lists)
+                end_rows(mine, first, at, *order[::-1], clicks, weights, *cells, rest, lists)
 
         with use_threads(n_threads(), blas=1) if len(rows) >= LEAST_TOGETHER else nullcontext():
             run_ranges(find, split_rows(len(rows)))

@@ -13,6 +13,7 @@ from csrr._base.arrays import AnyArray
 from csrr._base.text import describe_size, format_duration, format_number_of
 from csrr._base.threads import TimeUpError, cut_off, limit_time
 from csrr.data.errors import DataError
+from csrr.data.features import FeatureTable
 from csrr.data.log import Log, number_pairs
 from csrr.data.split import describe_loaded_times, split
 from csrr.evaluation.cost_curve import CostCurve, cost_curve
@@ -64,7 +65,7 @@ class HeldOutTest:
 def hold_out(log: Log, seed: int = 0) -> HeldOutTest:
     """Return the fairest test that a log allows: a split in time, each user's latest events, or a random fifth of each.
 
-    Times that are those of loading, and not of events, are not gone by.
+    Times of loading rows, in place of the times of events, are ignored.
     Raises DataError if too few users have enough events for any of them.
     """
     _check_size(log)
@@ -492,6 +493,40 @@ def compute_cost_curve(log: Log, miss: float, false_alarm: float, seconds: float
             return cost_curve(log, miss=miss, false_alarm=false_alarm, seed=seed)
     except (TimeUpError, DataError):
         return None
+
+
+@dataclass(frozen=True)
+class NewItems:
+    """What an item table says of items without events.
+
+    Attributes
+    ----------
+    n_hidden
+        The number of items that were hidden with all their events.
+    recall, chance
+        The share of people's choices among them that are in lists of `length` of them: by the table, and at random.
+    length
+        The length of the lists.
+    """
+
+    n_hidden: int
+    recall: float
+    chance: float
+    length: int = 10
+
+
+def judge_features(log: Log, items: FeatureTable, params: dict[str, Any], seconds: float, seed: int) -> NewItems | None:
+    """Return how well CSRR with these parameters finds hidden items by a table; None if there is no time for it."""
+    try:
+        with limit_time(seconds):
+            train, test = split(log, cold_items=0.1, seed=seed)
+            model = CSRR(**params).fit(train, items=items)
+        hidden = test.items.ids[test.item_counts() > 0]
+        length = min(NewItems.length, len(hidden))
+        found = evaluate(model, train, test, at=length, metrics=["recall"], candidates=hidden)
+    except (TimeUpError, DataError, ParameterError):
+        return None
+    return NewItems(len(hidden), float(found[f"recall@{length}"]), length / len(hidden), length)
 
 
 N_ITEMS, N_HISTORY, N_REASONS = 5, 6, 2

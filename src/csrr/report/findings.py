@@ -1,4 +1,4 @@
-"""The first report on a log: its results for programs, sentences on them for people, and commands to go on with."""
+"""The first report on a log: its results, sentences on them, and commands to go on with."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from csrr.report.comparison import (
     LearningPoint,
     ListCost,
     ModelResult,
+    NewItems,
     choose_length,
 )
 from csrr.report.log_facts import Anomaly, LogFacts
@@ -60,6 +61,8 @@ class FirstLook(TabularResult):
         The cost curve of CSRR, if there was time for it.
     learning
         Accuracy of the best personal model if it learns from half of the users, or from half of each history.
+    new_items
+        What the item table says of items without events, if there is one.
     examples
         Lists of a few users, with reasons.
     model
@@ -102,6 +105,7 @@ class FirstLook(TabularResult):
     lists: list[ListCost] = field(default_factory=list)
     costs: CostCurve | None = None
     learning: list[LearningPoint] = field(default_factory=list)
+    new_items: NewItems | None = None
     examples: list[Example] = field(default_factory=list)
     model: Recommender | None = None
     personal_model: Recommender | None = None
@@ -217,6 +221,7 @@ class FirstLook(TabularResult):
             "model": None if folder is None or self.model is None else str(folder / MODEL),
             "personal_model": None if folder is None or self.personal_model is None else str(folder / PERSONAL),
             "commands": [asdict(each) for each in list_commands(self)],
+            "new_items": None if self.new_items is None else asdict(self.new_items),
             **{name: getattr(self, name) for name in plain},
             **{name: [asdict(each) for each in getattr(self, name)] for name in lists},
         }
@@ -231,6 +236,8 @@ def _summarize_result(each: ModelResult) -> dict[str, Any]:
 
 
 LEVEL = 0.05
+WORTH_TELLING = 0.05
+"""A share of events on new items from which on the report says what would help."""
 FEW_USERS, LEAST_GROUP, WIDEST_ID = 200, 20, 60
 
 
@@ -277,7 +284,8 @@ def count_hits(look: FirstLook) -> list[HitCount]:
 
 def list_findings(look: FirstLook) -> list[str]:
     """Return the findings, a sentence or two each, the answer first."""
-    parts = (_tell_answer, _tell_significance, _tell_order, _tell_missing, _tell_weakness, _tell_costs, _tell_learning)
+    first = (_tell_answer, _tell_significance, _tell_order, _tell_missing)
+    parts = (*first, _tell_weakness, _tell_new_items, _tell_costs, _tell_learning)
     return [words for part in parts if (words := part(look))]
 
 
@@ -330,6 +338,22 @@ def _tell_order(look: FirstLook) -> str:
     change = "raises" if low > 0 else "lowers" if high < 0 else "changes"
     words = f"Knowing what came last {change} the {look.metric} of CSRR from {before:.4f} to {after:.4f}"
     return words + (", which may be chance." if change == "changes" else ".")
+
+
+def _tell_new_items(look: FirstLook) -> str:
+    """Return how much falls on items that are new, and what is known of these by the item table."""
+    share, found, words = look.facts.new_share, look.new_items, ""
+    if share is not None:
+        words = f"On an average day {format_percent(share)} of the events fall on items that were new that week. "
+    if found is not None:
+        words += (
+            f"{found.n_hidden:,} items were hidden, and known by the item table alone: lists of {found.length} of them"
+            f" have {format_percent(found.recall)} of what people chose among these, and {format_percent(found.chance)}"
+            " at random."
+        )
+    elif share is not None and share >= WORTH_TELLING:
+        words += "A table of what items are like (--items) would let CSRR recommend them before their first event."
+    return words.strip()
 
 
 def _count_significant(row: ComparedPair) -> int:

@@ -1,4 +1,4 @@
-"""A log -> its statistics, and what is unusual in it, with advice."""
+"""Statistics of a log, and anything unusual in it, with advice."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from csrr._base.arrays import Int64Array
-from csrr._base.text import format_number_of, format_percent, make_printable
-from csrr.data.errors import show_value
+from csrr._base.text import format_number_of, format_percent, make_printable, show_value
 from csrr.data.log import Log
 from csrr.data.split import describe_loaded_times
 from csrr.data.tables import format_range, is_amount
@@ -24,7 +23,9 @@ MACHINE_EVENTS, MACHINE_SHARE, MACHINE_TIMES = 100, 0.5, 10
 percentile."""
 BURST, BURST_SECONDS = 300, 300.0
 """An account with this number of events in this number of seconds looks like a bot, too."""
-HOUR = 3600
+HOUR, DAY, WEEK = 3600, 86_400, 604_800
+LEAST_DAYS = 7
+"""Fewer days after the first week say nothing of new items."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,9 @@ class LogFacts:
         The ids of accounts that look like bots, the most active first.
     largest_moment
         The share of events at the most frequent single time, if known.
+    new_share
+        The share of a day's events, on average over days after the first week, that fell on items whose first event was
+        less than a week before; if times are known.
     popularity
         Pairs of a share of the items, most popular first, and the share of the events that fall on them.
     """
@@ -77,6 +81,7 @@ class LogFacts:
     n_single_items: int
     machines: list[Any]
     largest_moment: float | None
+    new_share: float | None
     popularity: list[tuple[float, float]]
 
 
@@ -103,8 +108,24 @@ def compute_log_facts(log: Log) -> LogFacts:
         n_single_items=int((per_item == 1).sum()),
         machines=log.users.ids[find_machines(log)].tolist(),
         largest_moment=None if times is None else float(np.unique(times, return_counts=True)[1].max() / n_events),
+        new_share=_measure_new_share(log),
         popularity=_accumulate_popularity(per_item),
     )
+
+
+def _measure_new_share(log: Log) -> float | None:
+    """Return the mean over days of the share of events on items that were new that week; None if it is not known."""
+    if log.times is None or not len(log):
+        return None
+    times = log.times.astype(np.float64)
+    first = np.full(log.n_items, np.inf)
+    np.minimum.at(first, log.item_rows, times)
+    later = times >= times.min() + WEEK
+    _, days = np.unique(times[later] // DAY, return_inverse=True)
+    if days.max(initial=-1) + 1 < LEAST_DAYS:
+        return None
+    is_new = (times - first[log.item_rows])[later] < WEEK
+    return float((np.bincount(days, is_new) / np.bincount(days)).mean())
 
 
 def find_machines(log: Log) -> Int64Array:

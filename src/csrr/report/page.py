@@ -63,8 +63,8 @@ def check_folder(folder: Path) -> None:
         and any((folder / name).exists() for name in (PAGE, SUMMARY, MODEL, PERSONAL))
         and not _is_ours(folder)
     ):
-        raise ParameterError(
-            f"folder={str(folder)!r} holds files of the same names that are no first look; give another"
+        raise ParameterError.of(
+            "folder", str(folder), "holds files of the same names that are no first look; give another"
         )
 
 

@@ -1,4 +1,4 @@
-"""`csrr.start`: the first report on a log, made in steps; after each, what is known so far is written."""
+"""`csrr.start`: the first report on a log, made in steps, and written after each step."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from csrr._base.threads import limit_time
+from csrr.data.features import read_features
 from csrr.data.items import ItemTable, read_items
 from csrr.data.log import Log, as_log
 from csrr.data.read import read
 from csrr.evaluation.compare import compare
 from csrr.models.base import Recommender
+from csrr.models.csrr import CSRR
 from csrr.parameters import check_number, check_whole
 from csrr.report import comparison
 from csrr.report.comparison import BASELINE, COMPARED, HALVES, list_models
@@ -28,7 +31,7 @@ MINUTES = 10.0
 COMPARISON_SHARE = 0.6
 """The share of the time for the comparison of models; each but the last gets at most a third of what is left."""
 GROUPS, LISTS, REFIT, EXAMPLES = "for whom it fails", "the cost of lists", "the fit to all events", "examples"
-LEARNING, COSTS = "the effect of more data", "the cost curve"
+LEARNING, COSTS, NEW = "the effect of more data", "the cost curve", "new items by the item table"
 
 Callback = Callable[[str], object]
 
@@ -143,7 +146,7 @@ class Run:
         """Return the statistics of the log, and the test."""
         self.tell("looking at the log")
         test, facts = comparison.hold_out(self.log, self.seed), compute_log_facts(self.log)
-        pending = [*list_models(test), GROUPS, LISTS, REFIT, EXAMPLES, LEARNING, COSTS]
+        pending = [*list_models(test), GROUPS, LISTS, REFIT, EXAMPLES, *([NEW] * self.has_features), LEARNING, COSTS]
         anomalies = find_anomalies(self.log, facts)
         return FirstLook(facts, anomalies, test, pending=pending, miss=miss, false_alarm=false_alarm)
 
@@ -152,7 +155,7 @@ class Run:
         look = self.keep(look)
         for name in list_models(look.test):
             look = self.add_model(look, name)
-        look = self.refit(self.add_groups(look))
+        look = self.add_new_items(self.refit(self.add_groups(look)))
         for part in HALVES:
             look = self.learn(look, part)
         return self.add_cost_curve(look)
@@ -212,6 +215,21 @@ class Run:
                 self.name_items(model)
         assert look.shown_model is not None
         return self.keep(look, REFIT, EXAMPLES, refitted=True, examples=comparison.make_examples(look.shown_model))
+
+    @cached_property
+    def has_features(self) -> bool:
+        """Whether there is an item table that says what items have in common."""
+        return self.items is not None and read_features(self.items).has_features()
+
+    def add_new_items(self, look: FirstLook) -> FirstLook:
+        """Return the report with what the item table says of items without events, if there is time for a fit."""
+        own = next((each for each in look.done if each.name == "CSRR"), None)
+        if not self.has_features or own is None or not isinstance(own.model, CSRR) or own.seconds > self.left() / 2:
+            return look
+        self.tell("hiding items, to find them by the item table")
+        table, params = read_features(self.items), own.model.settled_params()
+        found = comparison.judge_features(self.log, table, params, self.left() / 2, self.seed)
+        return self.keep(look) if found is None else self.keep(look, NEW, new_items=found)
 
     def learn(self, look: FirstLook, part: str) -> FirstLook:
         """Return the report with the accuracy of the best personal model after a fit to half of the training events."""

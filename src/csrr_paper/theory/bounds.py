@@ -246,8 +246,8 @@ def _choose_gamma(q: Float64Array, gamma: Numbers | None) -> Float64Array:
         return high
     (found,) = _check_arrays(gamma=gamma)
     if np.any(found < low * (1 - 1e-12)) or np.any(found > high * (1 + 1e-12)):
-        raise ParameterError(
-            f"gamma={gamma!r} must lie between 1/q^2 and 1/(1 - q)^2; gamma_range(q=...) gives the range"
+        raise ParameterError.of(
+            "gamma", gamma, "must lie between 1/q^2 and 1/(1 - q)^2; gamma_range(q=...) gives the range"
         )
     return found
 

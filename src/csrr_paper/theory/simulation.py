@@ -6,22 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from scipy.sparse import csr_array
 
-from csrr._base.arrays import BoolArray, Float64Array, to_pandas
-from csrr._base.text import format_html_table, format_html_words
+from csrr._base.arrays import BoolArray, Float64Array
 from csrr.evaluation.statistics import compute_mean_interval
 from csrr.models import CSRR
 from csrr.parameters import ParameterError, check_number, check_whole
-from csrr.results.table import format_text_table
+from csrr.results.table import ResultTable, TabularResult
 from csrr_paper.theory.bounds import noise_bound
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RATE = -1.0
 """What the bounds promise: the slope of log excess against log sqrt(mn) in O(alpha/sqrt(mn))."""
@@ -64,7 +59,7 @@ class Slope:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Simulation:
+class Simulation(TabularResult):
     """All measurements of `simulate`; `slope` and `interval` are those of the excess cost at a fixed density."""
 
     rows: list[Measurement]
@@ -109,16 +104,12 @@ class Simulation:
         """One line chart for each setting, on log scales."""
         return [self._draw_panel(setting, title) for setting, title in SETTINGS.items()]
 
-    def to_arrow(self) -> pa.Table:
+    def table(self) -> ResultTable:
         """Return a table with one row for each fit, the columns those of `Measurement`."""
-        return pa.Table.from_pylist([asdict(each) for each in self.rows])
+        return ResultTable.from_rows(asdict(each) for each in self.rows)
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the table of `to_arrow` as a pandas DataFrame."""
-        return to_pandas(self.to_arrow())
-
-    def _list_means(self) -> tuple[list[str], list[list[str]]]:
-        """Return the header and the lines of a table: the mean of each measure at each size, and its slope."""
+    def display_table(self) -> ResultTable:
+        """Return the mean of each measure at each size, and its slope."""
         sides = sorted({math.sqrt(each.n * each.m) for each in self.rows})
         lines = [
             [setting, MEASURES[measure]]
@@ -126,16 +117,11 @@ class Simulation:
             + [f"{each.value:.2f}", f"{each.low:.2f} to {each.high:.2f}"]
             for (setting, measure), each in self.slopes.items()
         ]
-        return ["setting", "per cell, at sqrt(mn) =", *(f"{each:g}" for each in sides), "slope", ""], lines
+        header = ["setting", "per cell, at sqrt(mn) =", *(f"{each:g}" for each in sides), "slope", ""]
+        return ResultTable.from_rows(dict(zip(header, line, strict=True)) for line in lines)
 
     def _heading(self) -> str:
         return f"Simulation: {len(self.rows)} fits, alpha={self.alpha:g}, q={self.q:g}, rho={self.rho:g}"
-
-    def __repr__(self) -> str:
-        return f"{self._heading()}\n{format_text_table(*self._list_means())}"
-
-    def _repr_html_(self) -> str:
-        return f"{format_html_words(self._heading())}\n{format_html_table(*self._list_means())}"
 
     def _select_values(self, setting: str, measure: str, side: float) -> list[float]:
         chosen = (each for each in self.rows if each.setting == setting and math.sqrt(each.n * each.m) == side)
@@ -215,7 +201,9 @@ def _measure(
     positive = planted > q
     observed = positive & (rng.random(planted.shape) < rho)
     if not observed.any():
-        raise ParameterError(f"q={q!r}, rho={rho!r}: no cell is observed in {planted.shape}; lower q or raise rho")
+        raise ParameterError.of(
+            "q", q, f"and rho={rho!r} leave no observed cell in {planted.shape}; lower q or raise rho"
+        )
     low_rank: dict[str, Any] = {"reg_low_rank": "noise", "reg_sparse": 1.0, "neighbors": 0}
     model = CSRR("I", alpha, **low_rank, user_scaling=0.0, item_scaling=0.0, tol=1e-4, max_iter=500, threads=1)
     model.fit(csr_array(observed.astype(np.float32)))
@@ -268,11 +256,11 @@ def _check(sizes: Any, alpha: Any, q: Any, rho: Any, repeats: Any, seed: Any) ->
     for size in several:
         check_whole("sizes", size, least=10)
     if len(set(several)) < max(2, len(several)):
-        raise ParameterError(f"sizes={sizes!r} must be at least two different numbers of rows, such as (50, 100, 200)")
+        raise ParameterError.of(
+            "sizes", sizes, "must be at least two different numbers of rows, such as (50, 100, 200)"
+        )
     check_number("alpha", alpha, least=1)
-    check_number("q", q, above=0)
+    check_number("q", q, above=0, below=1)
     check_number("rho", rho, above=0, most=1)
-    if q >= 1:
-        raise ParameterError(f"q={q!r} must be a number > 0 and < 1: no planted entry is above 1")
     check_whole("repeats", repeats, least=2)
     check_whole("seed", seed, least=0)

@@ -1,0 +1,53 @@
+"""What features are worth: docs/results/features.json in Markdown."""
+
+from __future__ import annotations
+
+from benchmarks.features import DATA, GROUPS, SYSTEMS
+from benchmarks.keep import RESULTS, read_results
+
+NAMES = {"citeulike-a": "CiteULike-a, tags", "toys": "Toys, attributes", "sports": "Sports, attributes"}
+MEASURES = ("recall@20", "ndcg@20", "recall@100")
+
+
+def make_cold() -> str:
+    """Return a row for each data set and system: hidden items among themselves."""
+    kept = read_results(RESULTS / "features.json")
+    lines = ["| data | system | Recall@20 | NDCG@20 | Recall@100 |", "|---|---|---|---|---|"]
+    for name in DATA:
+        rows = {system: kept.get(f"cold/{name}/{system}") for system in SYSTEMS}
+        found = {system: row["cold"] for system, row in rows.items() if row is not None}
+        best = max(found, key=lambda system: found[system]["ndcg@20"], default="")
+        for system, values in found.items():
+            cells = [f"{values[each]:.4f}".lstrip("0") for each in MEASURES]
+            cells = [f"**{cell}**" for cell in cells] if system == best else cells
+            label = "`CSRR()`" if system == "CSRR" else system
+            lines.append(f"| {NAMES[name]} | {label} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def make_warm() -> str:
+    """Return a row for each data set: NDCG@20 without features and with them, by the events of the item."""
+    kept = read_results(RESULTS / "features.json")
+    parts = ["all", *(f"{low} to {high}" for low, high in GROUPS)]
+    labels = ["all events", *(f"{low} to {high}" if high < 10**6 else f"{low} and more" for low, high in GROUPS)]
+    lines = [f"| data | {' | '.join(labels)} |", f"|---|{'---|' * len(labels)}"]
+    for name in DATA:
+        row = kept.get(f"warm/{name}/warm")
+        if row is not None:
+            cells = [
+                " → ".join(f"{row[part][which]:.4f}".lstrip("0") for which in ("without", "with")) for part in parts
+            ]
+            lines.append(f"| {NAMES[name]} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def make_stream() -> str:
+    """Return what a stream of new items takes, in a sentence."""
+    found = read_results(RESULTS / "features.json").get("stream")
+    if found is None:
+        return ""
+    scored = (
+        f"{found['items']:,} new items, scored beside a model of Toys in batches of 10,000: {found['cpu']:.0f} seconds"
+    )
+    memory = f"peak memory {found['first']:.2f} GB after the first batch and {found['peak']:.2f} GB at the end"
+    return f"{scored} of one core; {memory}.\n"

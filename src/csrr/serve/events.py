@@ -1,0 +1,323 @@
+"""Feedback events: stored durably before they are acknowledged, and known to all workers at once."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import math
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+Id = int | str
+MOST_RECENT = 1000
+"""The latest events of a user, or of a session, in a file that are kept in memory."""
+SESSION_LIFE = 24 * 3600
+"""Seconds after which a file of sessions is no longer read; it stays where it is."""
+
+
+class StoreError(Exception):
+    """Events could not be stored, so they are not acknowledged; the message is for the client."""
+
+
+class Event(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """A user, or a session, chose an item; `time` is in seconds since 1970."""
+
+    user: Id | None = None
+    session: str | None = None
+    item: Id
+    time: float | None = None
+    weight: float | None = None
+    type: str | None = None
+
+
+class EventStore(Protocol):
+    """Where events go, and where what happened since the fit of the model comes from.
+
+    All methods are called in the event loop of a worker; none may block it.
+    """
+
+    async def open(self) -> None:
+        """Get ready; called once, before anything else."""
+
+    async def append(self, events: Sequence[Event]) -> None:
+        """Store events; return once they would survive the end of this machine's power, else raise StoreError."""
+
+    async def recent(self, user: Id | None, session: str | None) -> Sequence[Event]:
+        """Return events of a user, or of a session, oldest first: all that the model may not know, and maybe more."""
+
+    async def close(self) -> None:
+        """Store what is still waiting, and let go of everything."""
+
+
+class GroupedEvents:
+    """Stores events in groups, on a thread of its own: all that wait at the same time share one write.
+
+    Parameters
+    ----------
+    most_waiting
+        The number of events that may wait to be stored; more are refused.
+    """
+
+    def __init__(self, most_waiting: int) -> None:
+        self._thread = ThreadPoolExecutor(1, "csrr-events")
+        self._waiting: list[tuple[Sequence[Event], asyncio.Future[None]]] = []
+        self._n_waiting, self._most_waiting = 0, most_waiting
+        self._writer: asyncio.Task[None] | None = None
+
+    async def append(self, events: Sequence[Event]) -> None:
+        """Store events; all that wait at the same time share one write."""
+        if self._n_waiting + len(events) > self._most_waiting:
+            raise StoreError("too many events are waiting to be stored; try again later")
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append((events, done))
+        self._n_waiting += len(events)
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._write())
+        await done
+
+    async def _write(self) -> None:
+        """Write what waits, until nothing does."""
+        loop = asyncio.get_running_loop()
+        while self._waiting:
+            group, self._waiting = self._waiting, []
+            events = [event for some, _ in group for event in some]
+            failed: Exception | None = None
+            try:
+                await loop.run_in_executor(self._thread, self._store, events)
+            except StoreError as error:
+                failed = error
+            except OSError as error:
+                failed = StoreError(f"events cannot be stored: {error.strerror}")
+            self._n_waiting -= len(events)
+            for _, done in group:
+                if not done.done():
+                    done.set_result(None) if failed is None else done.set_exception(failed)
+        self._writer = None
+
+    def _store(self, events: list[Event]) -> None:
+        """Store events durably; on the thread of the writer."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Store what waits."""
+        if self._writer is not None:
+            await self._writer
+        self._thread.shutdown()
+
+
+class EventFiles(GroupedEvents):
+    """Events in append-only files of JSON lines, which `csrr update` reads; one file a worker and period.
+
+    Users' events are in `folder`, those of sessions in its folder `sessions`. A file is named by the beginning of its
+    period, in UTC, and the worker; after the period nothing is added to it.
+
+    Parameters
+    ----------
+    folder
+        Where they are; made if it is not there.
+    worker
+        The number of this worker. No two that run at once may have the same.
+    period
+        Seconds after which a new file begins.
+    most_waiting
+        The number of events that may wait for the disk; more are refused.
+    """
+
+    def __init__(self, folder: Path, worker: int = 0, *, period: int = 3600, most_waiting: int = 10_000) -> None:
+        super().__init__(most_waiting)
+        self._users = _Files(folder, worker, period)
+        self._sessions = _Files(folder / "sessions", worker, period, SESSION_LIFE)
+
+    async def open(self) -> None:
+        """Make the folders, and read what is there."""
+        for files in (self._users, self._sessions):
+            files.open()
+
+    def _store(self, events: list[Event]) -> None:
+        """Write events to their files; on the thread of the writer."""
+        for files, mine in (
+            (self._users, [event for event in events if event.session is None]),
+            (self._sessions, [event for event in events if event.session is not None]),
+        ):
+            if mine:
+                files.write(mine)
+
+    async def recent(self, user: Id | None, session: str | None) -> Sequence[Event]:
+        """Return the events of a user, or of a session, that are in the files, oldest first."""
+        if session is not None:
+            return self._sessions.of(session)
+        assert user is not None
+        return self._users.of(user)
+
+    async def close(self) -> None:
+        """Wait for the writer."""
+        await super().close()
+        for files in (self._users, self._sessions):
+            files.close()
+
+
+class _Files:
+    """The event files of a folder: one that this worker appends to, and all of them, followed as they grow.
+
+    What is in a file counts as long as the file is there and, with a `life`, not older than so many seconds.
+    """
+
+    def __init__(self, folder: Path, worker: int, period: int, life: float = math.inf) -> None:
+        self._folder, self._worker, self._period, self._life = folder, worker, period, life
+        # The file written to, the beginning of its period, and the bytes of it that are safe.
+        self._out, self._began, self._safe = -1, 0, 0
+        self._read: dict[str, _Followed] = {}
+        self._listed = -1
+        # One object for each id of an item, however many events there are.
+        self._items: dict[Id, Id] = {}
+        self._decode = msgspec.json.Decoder(Event)
+        self._encode = msgspec.json.Encoder()
+
+    def open(self) -> None:
+        """Make the folder, cut off lines that this worker's predecessors could not end, and read all files."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for path in self._folder.glob(f"*-{self._worker}-*.jsonl"):
+            _cut_torn(path)
+        self._catch_up()
+
+    def write(self, events: list[Event]) -> None:
+        """Append events; when this returns they are on the disk. After an error none of them is in a file."""
+        now = time.time()
+        if self._out < 0 or now - self._began >= self._period:
+            self._begin(now)
+        try:
+            data = memoryview(self._encode.encode_lines(events))
+            size = len(data)
+            while data:
+                data = data[os.write(self._out, data) :]
+            os.fdatasync(self._out)
+            self._safe += size
+        except OSError:
+            # Whether a failed sync left something on the disk is not known: this file ends where it was safe.
+            out, self._out = self._out, -1
+            try:
+                os.ftruncate(out, self._safe)
+                os.fdatasync(out)
+            finally:
+                os.close(out)
+            raise
+
+    def _begin(self, now: float) -> None:
+        """Begin a new file, in a period that may have begun before."""
+        if self._out >= 0:
+            os.close(self._out)
+            self._out = -1
+        self._began, self._safe = int(now // self._period) * self._period, 0
+        period = datetime.fromtimestamp(self._began, UTC).strftime("%Y%m%dT%H%M%SZ")
+        name = f"{period}-{self._worker}-{os.getpid()}-{time.time_ns() % 10**9}.jsonl"
+        self._out = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        fcntl.flock(self._out, fcntl.LOCK_EX)
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def of(self, user: Id) -> Sequence[Event]:
+        """Return the events of a user in all files, oldest first."""
+        self._catch_up()
+        found = [flat for file in self._read.values() if (flat := file.by_user.get(user)) is not None]
+        if not found:
+            return ()
+        events = [
+            Event(user=user, item=item, time=at, type=kind)
+            for flat in found
+            for item, at, kind in zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+        ]
+        return sorted(events, key=lambda event: event.time or 0.0) if len(found) > 1 else events
+
+    def _catch_up(self) -> None:
+        """Read what any worker has added; forget files that are gone."""
+        listed = os.stat(self._folder).st_mtime_ns
+        if listed != self._listed:
+            names = {name for name in os.listdir(self._folder) if name.endswith(".jsonl")}
+            names = {name for name in names if self._is_alive(name)}
+            for name in self._read.keys() - names:
+                os.close(self._read.pop(name).file)
+            for name in sorted(names - self._read.keys()):
+                self._read[name] = _Followed(os.open(self._folder / name, os.O_RDONLY))
+            # A file made within one tick of the clock leaves the same time.
+            self._listed = listed if time.time_ns() - listed > 10**8 else -1
+        for each in self._read.values():
+            if os.fstat(each.file).st_size > each.place:
+                self._read_more(each)
+
+    def _is_alive(self, name: str) -> bool:
+        if self._life == math.inf:
+            return True
+        return time.time() - os.stat(self._folder / name).st_mtime < self._life
+
+    def _read_more(self, followed: _Followed) -> None:
+        """Read the whole lines that were added to a file."""
+        for lines in _read_lines(followed.file, followed.place):
+            followed.place += len(lines)
+            for line in lines.splitlines():
+                try:
+                    event = self._decode.decode(line)
+                except msgspec.DecodeError:
+                    continue
+                who = event.user if event.session is None else event.session
+                if who is not None:
+                    mine = followed.by_user.setdefault(who, [])
+                    mine += (self._items.setdefault(event.item, event.item), event.time, event.type)
+                    if len(mine) > 6 * MOST_RECENT:
+                        del mine[: 3 * MOST_RECENT]
+
+    def close(self) -> None:
+        """Close all files."""
+        for each in self._read.values():
+            os.close(each.file)
+        self._read = {}
+        if self._out >= 0:
+            os.close(self._out)
+            self._out = -1
+
+
+@dataclass
+class _Followed:
+    """A file that is read: its descriptor, the bytes read, and item, time, type, item, ... of each user."""
+
+    file: int
+    place: int = 0
+    by_user: dict[Id, list[Any]] = field(default_factory=dict)
+
+
+_BLOCK = 2**20
+
+
+def _read_lines(file: int, start: int) -> Iterator[bytes]:
+    """Yield blocks of whole lines of a file from a place on; a line without an end is left."""
+    while block := os.pread(file, _BLOCK, start):
+        end = block.rfind(b"\n") + 1
+        if not end:
+            return
+        yield block[:end]
+        start += end
+
+
+def _cut_torn(path: Path) -> None:
+    """Cut off the last line of a file if it has no end, and nobody writes to it."""
+    with path.open("rb+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return
+        size = file.seek(0, os.SEEK_END)
+        start = max(0, size - _BLOCK)
+        file.seek(start)
+        end = file.read().rfind(b"\n") + 1
+        if end < size - start:
+            file.truncate(start + end if end else (0 if start == 0 else size))
