@@ -11,10 +11,10 @@ from csrr._base.threads import TimeUpError
 from csrr.data.log import Log
 from csrr.data.synthetic import synthetic
 from csrr.models import auto, held_out
+from csrr.models.build_problem import RULE
 from csrr.models.fitted_problem import Neighborhood
 from csrr.models.held_out import LEAST_USERS, hold_out
 from csrr.models.search import Search
-from csrr.models.settings import RULE
 
 
 @pytest.fixture(scope="module")

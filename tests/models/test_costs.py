@@ -8,8 +8,8 @@ from scipy import sparse
 
 import csrr
 from csrr import CSRR, CSRRe, ParameterError
+from csrr.models.build_problem import RULE
 from csrr.models.search import Search
-from csrr.models.settings import RULE
 from csrr.ranking.metrics import measure_cells
 from csrr.ranking.topk import Cells
 from tests.reference import dense

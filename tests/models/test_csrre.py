@@ -6,7 +6,7 @@ import pytest
 import csrr
 from csrr import CSRR, WRMF, CSRRe, NotFittedError, ParameterError
 from csrr.models import scorer
-from csrr.models.settings import resolve_rank
+from csrr.models.estimator import resolve_rank
 from tests.reference import dense
 
 EXACT = {"dtype": "float64", "reg_low_rank": 0.25, "reg_sparse": 0.6}

@@ -13,13 +13,12 @@ from csrr._base.text import format_html_words
 from csrr._base.threads import TimeUpError, cut_off, seconds_left
 from csrr.data.log import Log
 from csrr.model_parameters import HoldOut
-from csrr.models.build_problem import build_problem, estimate_genuine_events
+from csrr.models.build_problem import RULE, Settings, build_problem, estimate_genuine_events
 from csrr.models.held_out import LEAST_USERS, LIST_LENGTH, hold_out, resolve_way
 from csrr.models.order import IGNORE, FadedScores, OrderFacts, OrderSettings, knows_order, list_sequences
 from csrr.models.order_search import FIRST_DECAY, NEXT_RULE, ORDER_COLUMNS, OrderSearch, Point, cut_ahead
 from csrr.models.schema import FLOATS, WHOLE, Arrays, Values
 from csrr.models.search import COST_COLUMN, TRIAL_COLUMNS, Search, SearchSpace, compute_error
-from csrr.models.settings import RULE, Settings
 from csrr.models.store import ModelState
 from csrr.results.table import ResultTable, format_text_table
 

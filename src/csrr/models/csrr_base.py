@@ -22,8 +22,7 @@ from csrr.data.ids import Id, IdMap
 from csrr.data.log import Log
 from csrr.models.auto import CHOSEN_PARTS, Chosen, choose_settings, keep_settings
 from csrr.models.base import Recommender
-from csrr.models.build_problem import ClickProblem, build_problem
-from csrr.models.costs import Costs, CostSpec
+from csrr.models.build_problem import ClickProblem, Costs, CostSpec, Settings, build_problem
 from csrr.models.describe import (
     add_features,
     add_items,
@@ -46,7 +45,6 @@ from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborh
 from csrr.models.foldin import FoldedFactors, FoldedItems
 from csrr.models.noise_model import choose_noise_model, list_preferences, make_strict, refit
 from csrr.models.schema import Arrays, FileSchema, sparse_arrays
-from csrr.models.settings import Settings
 from csrr.models.similar import mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
 from csrr.noise.scores import LeaveOneOut

@@ -718,3 +718,22 @@ def place_rows_by_id(values: AnyArray, known: IdMap, joined: IdMap) -> tuple[Any
     is_new = np.ones(len(joined), np.bool_)
     is_new[rows] = False
     return placed, is_new
+
+
+def count_clicks(clicks: Any, amounts: AnyArray | None = None) -> AnyArray:
+    """Return the number of clicks of each user of a pattern or csr, at least 1, or the sum of their `amounts`: (n,)."""
+    sums = None if amounts is None else np.concatenate([[0.0], np.cumsum(amounts, dtype=np.float64)])
+    counts: AnyArray = np.maximum(np.diff(clicks.indptr if sums is None else sums[clicks.indptr]), 1)
+    return counts
+
+
+def resolve_rank(rank: Any, default: int, shape: tuple[int, int]) -> int:
+    """Return the number of factors: as given, or by default as many as there are users or items at most."""
+    most = min(shape)
+    if rank is None:
+        return min(default, most)
+    if rank > most:
+        raise ParameterError.of(
+            "rank", rank, f"is beyond the matrix, {shape[0]} users x {shape[1]} items: at most {most}"
+        )
+    return int(rank)

@@ -17,22 +17,23 @@ from csrr._base.threads import run_ranges
 from csrr.data.ids import Id
 from csrr.data.log import Log
 from csrr.models.build_problem import (
+    ClickCosts,
     ClickProblem,
+    Costs,
     ProblemSpec,
     Scaling,
-    count_clicks,
+    Settings,
     is_balanced,
     leave_out_own,
     make_targets,
 )
-from csrr.models.costs import ClickCosts, Costs
 from csrr.models.engines import find_engine, find_ranking_engine
+from csrr.models.estimator import count_clicks
 from csrr.models.features import FeatureFacts, declare_parts
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.order import IN_NO_ORDER, ORDER_PARTS, FadedScores, OrderFacts, OrderSettings, fit_faded
 from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
 from csrr.models.scorer import explain_score, solve_penalized
-from csrr.models.settings import Settings
 from csrr.models.store import ModelState, factors
 from csrr.noise.scores import LeaveOneOut
 from csrr.noise.tastes import Tastes

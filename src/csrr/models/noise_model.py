@@ -10,8 +10,8 @@ import numpy as np
 from csrr._base.arrays import BoolArray, FloatArray
 from csrr.data.ids import Id
 from csrr.data.log import Log
+from csrr.models.build_problem import RULE, Settings
 from csrr.models.recommend import name_items
-from csrr.models.settings import RULE, Settings
 from csrr.noise.scores import STRONG
 from csrr.noise.tastes import Preferences, judge_choices
 from csrr.parameters import ParameterError

@@ -14,6 +14,7 @@ from csrr._base.arrays import Float32Array, Float64Array, FloatArray, Int32Array
 from csrr.data.errors import DataError
 from csrr.data.log import Log
 from csrr.model_parameters import MOST_HORIZON
+from csrr.models.build_problem import Settings
 from csrr.models.foldin import FoldedFactors
 from csrr.models.schema import (
     FLOATS,
@@ -25,7 +26,6 @@ from csrr.models.schema import (
     sparse_arrays,
     sparse_from,
 )
-from csrr.models.settings import Settings
 from csrr.numerics.transitions import NextItems, Sequences, fade_histories
 from csrr.parameters import Number
 from csrr.ranking.topk import Products, multiply_factors, multiply_pairs

@@ -12,11 +12,11 @@ from csrr._base.arrays import Float32Array, Float64Array
 from csrr._base.threads import TimeUpError, run_ranges
 from csrr.data.log import Log
 from csrr.model_parameters import HoldOut
+from csrr.models.build_problem import Settings
 from csrr.models.fitted_problem import Neighborhood
 from csrr.models.held_out import LEAST_EVENTS, LEAST_USERS, LIST_LENGTH, hold_out, resolve_way
 from csrr.models.order import IGNORE, FadedScores, OrderSettings, divide_rare, fade_scores, list_sequences, make_taste
 from csrr.models.search import LEAST_GAIN, LIKELY, NEIGHBORS, SettingsTrial, compute_error
-from csrr.models.settings import Settings
 from csrr.numerics.factored import Factors
 from csrr.numerics.transitions import NextItems, Sequences, Taste, rank_next
 from csrr.parameters import ParameterError

@@ -11,10 +11,9 @@ import numpy as np
 from csrr._base.threads import use_threads
 from csrr.data.log import Log
 from csrr.models.auto import Chosen, choose_settings
-from csrr.models.build_problem import ClickProblem, build_problem, compute_target_norm
+from csrr.models.build_problem import RULE, ClickProblem, build_problem, compute_target_norm
 from csrr.models.csrr import CSRR
 from csrr.models.estimator import weigh
-from csrr.models.settings import RULE
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.factored import FactoredSolution
 from csrr.numerics.solver import Options, Solution, solve_path

@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from csrr._base.arrays import AnyArray, Rows
 from csrr._base.threads import TimeUpError, run_ranges
-from csrr.models.build_problem import ClickProblem, estimate_genuine, is_balanced, leave_out_own
+from csrr.models.build_problem import ClickProblem, Settings, estimate_genuine, is_balanced, leave_out_own
 from csrr.models.fitted_problem import make_click_weights
 from csrr.models.held_out import LIST_LENGTH
-from csrr.models.settings import Settings
 from csrr.numerics.engine import RankingEngine
 from csrr.numerics.factored import Factors
 from csrr.numerics.krylov import LowRankPlusSparse, compute_partial_svd

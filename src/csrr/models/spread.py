@@ -23,13 +23,11 @@ from csrr._base.threads import TimeUpError, cut_off, limit_time, seconds_left, u
 from csrr.data.errors import DataError
 from csrr.data.spread import SpreadLog, hold_out_block, list_files, read_users, spread_log, write_whole
 from csrr.models.auto import HASTY_RANK, Chosen, choose_by_rule, describe_search, read_search_space
-from csrr.models.build_problem import ClickProblem, ProblemSpec, Scaling, pose_problem
-from csrr.models.costs import ClickCosts
+from csrr.models.build_problem import ClickCosts, ClickProblem, ProblemSpec, Scaling, Settings, pose_problem
 from csrr.models.fitted_problem import LITTLE, FittedProblem, Neighborhood, refold_users
 from csrr.models.foldin import FoldedFactors
 from csrr.models.held_out import LEAST_EVENTS, LEAST_USERS, MOST_SCORES, MOST_USERS, SHARE
 from csrr.models.search import Search
-from csrr.models.settings import Settings
 from csrr.numerics.dask_cluster import EngineError, count_blocks
 from csrr.numerics.dask_engine import DaskEngine, SpreadPattern, open_engine
 from csrr.numerics.dask_worker import Number

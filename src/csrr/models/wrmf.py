@@ -16,13 +16,14 @@ from csrr.data.ids import Id
 from csrr.data.log import Log
 from csrr.model_parameters import MOST, AutoReg, Engine, HalfLife, MaxIter, Rank, Seed, Threads
 from csrr.models.base import Recommender
-from csrr.models.build_problem import compute_noise_level
+from csrr.models.build_problem import AUTO_NOISE_MULTIPLE, compute_noise_level
 from csrr.models.engines import explain_memory, find_engine, find_ranking_engine
 from csrr.models.estimator import (
     ask_one_state,
     follow_steps,
     join_events,
     place_rows_by_id,
+    resolve_rank,
     uses_times,
     uses_weights,
     weigh,
@@ -32,7 +33,6 @@ from csrr.models.held_out import find_best_multiple
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.scorer import explain_score, solve_penalized
 from csrr.models.search_space import USUAL_RANKS, AroundAuto, Range
-from csrr.models.settings import AUTO_NOISE_MULTIPLE, resolve_rank
 from csrr.models.store import STEPS, ModelState, factors, step_arrays, steps_from
 from csrr.numerics.factored import Factors, ItemSide, alternate, compute_objective, descend, guess_factors, widen
 from csrr.numerics.problem import Pattern, Problem, select_rows
