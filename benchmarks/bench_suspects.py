@@ -26,7 +26,7 @@ import csrr
 from benchmarks.made_tastes import CHOSEN, FRESH, Make
 from csrr.data.synthetic import NOISE_KINDS
 from csrr.results.table import format_text_table
-from csrr_paper.detection import auc
+from csrr_paper.noise_experiment import auc
 
 PLANTED: tuple[tuple[Any, float], ...] = (
     ("random", 0.0),

@@ -21,10 +21,9 @@ import numpy as np
 import csrr
 from csrr._base.arrays import FloatArray
 from csrr_paper.jobs import STEP_ITERATIONS
-from csrr_paper.lists import MEASURED
 from csrr_paper.printed import LENGTHS
 from csrr_paper.reproduce import RATIO, read_log
-from csrr_paper.results import read_versions
+from csrr_paper.results import MEASURED, read_versions
 
 DATA, AT_LEAST, SPLIT = "ml-1m", 3.0, 0
 NUMPY_EIGH = np.linalg.eigh

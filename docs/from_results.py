@@ -10,8 +10,7 @@ from pathlib import Path
 
 from pyarrow import parquet
 
-from csrr_paper.claims import judge_claims
-from csrr_paper.headlines import write_headlines
+from csrr_paper.claims import judge_claims, write_headlines
 from csrr_paper.page import write_page
 from csrr_paper.robustness_results import Robustness
 from csrr_paper.summary_types import Figure, Summary

@@ -12,9 +12,8 @@ from xml.etree.ElementTree import TreeBuilder
 import pytest
 from pyarrow import parquet
 
-from csrr_paper.markdown import render_markdown
-from csrr_paper.overview import draw_picture, make_overview
-from csrr_paper.page import render_html
+from csrr_paper.document import draw_picture, make_overview
+from csrr_paper.page import render_html, render_markdown
 from csrr_paper.printed import DATA, PROTOCOLS
 from csrr_paper.summary import FIGURE_WORDS
 from csrr_paper.summary_types import Summary

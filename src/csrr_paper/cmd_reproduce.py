@@ -191,9 +191,8 @@ def _write(run: Reproduction, command: str, more: dict[str, Figure], results: Pa
     from pyarrow import parquet
 
     from csrr._base.files import atomic_write, write_text
-    from csrr_paper.lists import make_lists_table
     from csrr_paper.page import write_page
-    from csrr_paper.results import make_results_table
+    from csrr_paper.results import make_lists_table, make_results_table
     from csrr_paper.summary import summarize
 
     found = summarize(run, command=command)

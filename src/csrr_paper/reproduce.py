@@ -30,9 +30,8 @@ from csrr.models.base import Recommender
 from csrr.models.csrr_base import CSRRBase
 from csrr.parameters import ParameterError
 from csrr_paper.jobs import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Experiment, ExperimentName, Job, is_in_paper
-from csrr_paper.lists import MEASURED, Lists
 from csrr_paper.printed import DATA, LENGTHS, PROTOCOLS
-from csrr_paper.results import Result, ResultStore, Task, read_json
+from csrr_paper.results import MEASURED, Lists, Result, ResultStore, Task, read_json
 from csrr_paper.systems import COMPARED
 
 RATIO = 0.8

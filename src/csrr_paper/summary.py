@@ -17,8 +17,7 @@ from csrr.evaluation.statistics import (
     correct_holm,
 )
 from csrr.report.svg import Point, Series
-from csrr_paper.claims import judge_claims
-from csrr_paper.headlines import write_headlines
+from csrr_paper.claims import judge_claims, write_headlines
 from csrr_paper.jobs import (
     COSTS,
     FIXED,

@@ -7,7 +7,7 @@ from csrr.data.ids import IdMap
 from csrr.data.log import Log
 from csrr.data.synthetic import NOISE
 from csrr.noise import scores as scoring
-from csrr_paper.detection import auc
+from csrr_paper.noise_experiment import auc
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}
 

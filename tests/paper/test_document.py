@@ -9,8 +9,7 @@ import pytest
 
 from csrr.data.errors import DataError
 from csrr_paper.document import make_document
-from csrr_paper.markdown import render_markdown
-from csrr_paper.page import render_html, write_page
+from csrr_paper.page import render_html, render_markdown, write_page
 from csrr_paper.summary_types import Summary
 from tests.paper.sample import full_summary, partial_summary
 

@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csrr_paper.claims import judge_claims
-from csrr_paper.evidence import FULL_RESULTS, explain_weakness, write_notice
-from csrr_paper.headlines import write_headlines
-from csrr_paper.markdown import render_markdown
-from csrr_paper.overview import make_overview
-from csrr_paper.page import render_html
+from csrr_paper.claims import FULL_RESULTS, explain_weakness, judge_claims, write_headlines, write_notice
+from csrr_paper.document import make_overview
+from csrr_paper.page import render_html, render_markdown
 from csrr_paper.summary_types import Summary
 from tests.paper.sample import full_summary, partial_summary
 

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import compute, parquet
 
 from csrr.evaluation.statistics import compare_paired, compute_mean_interval, correct_holm
-from csrr_paper.lists import read_lists_table
+from csrr_paper.results import read_lists_table
 from csrr_paper.summary_types import Summary
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"

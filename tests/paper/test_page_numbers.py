@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from csrr_paper.page_tables import compute_half_width
+from csrr_paper.document import compute_half_width
 from csrr_paper.today import compute_relative
 
 

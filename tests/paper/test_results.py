@@ -10,8 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from csrr_paper.lists import Lists, make_lists_table, read_lists_table
-from csrr_paper.results import Result, ResultsError, ResultStore, Task, read_commit
+from csrr_paper.results import (
+    Lists,
+    Result,
+    ResultsError,
+    ResultStore,
+    Task,
+    make_lists_table,
+    read_commit,
+    read_lists_table,
+)
 
 TASK = Task("ml-100k", 3, 0, "WRMF", {"rank": 10, "reg": 0.5})
 RESULT = Result(
@@ -114,7 +122,7 @@ import resource, sys
 from dataclasses import replace
 sys.path.insert(0, sys.argv[2])
 from tests.paper.test_results import RESULT, TASK, USERS
-from csrr_paper.lists import Lists
+from csrr_paper.results import Lists
 from csrr_paper.results import ResultStore
 with ResultStore.open(sys.argv[1]) as store:
     store.keep(RESULT, USERS)

@@ -11,7 +11,16 @@ import csrr
 import csrr_paper
 from csrr.evaluation.statistics import correct_holm
 from csrr.report.svg import draw_panel, list_series_names
-from csrr_paper.detection import ABSOLUTE, MANY, RARE, RELATIVE, SUSPECTS, auc, measure_target_hits, score_by_detector
+from csrr_paper.noise_experiment import (
+    ABSOLUTE,
+    MANY,
+    RARE,
+    RELATIVE,
+    SUSPECTS,
+    auc,
+    measure_target_hits,
+    score_by_detector,
+)
 from csrr_paper.results import ResultStore
 from csrr_paper.summary_types import Figure
 from csrr_paper.systems import CSRR_WITH_V, CSRR_WITHOUT_V, NOISE_SYSTEMS

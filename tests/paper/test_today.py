@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csrr.data.errors import DataError
-from csrr_paper.markdown import render_markdown
-from csrr_paper.page import render_html
+from csrr_paper.page import render_html, render_markdown
 from csrr_paper.summary_types import Summary
 from csrr_paper.today import OURS, TODAY, Today, say_places, show_today
 from tests.paper.sample import full_summary, partial_summary, today
