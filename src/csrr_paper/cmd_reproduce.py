@@ -14,10 +14,9 @@ import click
 
 from csrr._base.progress import show_live_line
 from csrr._base.text import format_duration
-from csrr.cli.errors import Failure, stoppable
 from csrr.cli.help import Command
 from csrr.cli.options import Decorated, NewFile, json_option
-from csrr.cli.output import print_json, say
+from csrr.cli.output import Failure, print_json, say, stoppable
 
 if TYPE_CHECKING:
     from csrr_paper.jobs import Experiment, Job

@@ -9,10 +9,9 @@ import click
 
 from csrr._base.progress import show_live_line
 from csrr._base.text import format_duration
-from csrr.cli.errors import stoppable
 from csrr.cli.help import Command
 from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log
-from csrr.cli.output import print_json, say
+from csrr.cli.output import print_json, say, stoppable
 
 if TYPE_CHECKING:
     import csrr

@@ -8,8 +8,8 @@ import csrr
 from csrr._base.text import show_argument, show_in_python, spell_arguments
 from csrr.cli import app
 from csrr.cli.commands import COMMANDS
-from csrr.cli.errors import Interrupted, show_option, stoppable
 from csrr.cli.options import LOG_NAMES, MODEL_NAMES
+from csrr.cli.output import Interrupted, show_option, stoppable
 from tests.cli.conftest import in_child, in_process
 
 

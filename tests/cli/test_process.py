@@ -163,7 +163,7 @@ def test_ctrl_c_during_a_fit_writes_nothing(slow_log, tmp_path, old):
 
 STUCK = """
 import time
-import csrr.cli.cmd_data
+import csrr.cli.cmd_start
 def sleep_on(self):
     with open("began", "w"): pass
     while True:

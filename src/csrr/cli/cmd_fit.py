@@ -14,9 +14,8 @@ from csrr._base.progress import show_live_line
 from csrr._base.text import describe_size
 from csrr.cli import interrupts
 from csrr.cli import options as opts
-from csrr.cli.errors import Failure, check_expendable, describe_written, load_model
 from csrr.cli.help import Command
-from csrr.cli.output import describe_fit, print_json, say, summarize_model
+from csrr.cli.output import Failure, describe_fit, describe_written, print_json, say, summarize_model
 
 if TYPE_CHECKING:
     import csrr
@@ -67,7 +66,7 @@ def fit(
     """
     fitted = opts.make_model(model, options)
     if not force:
-        check_expendable(output, ", or --force to write over it")
+        opts.check_expendable(output, ", or --force to write over it")
     interrupts.set_last_message(describe_written(output))
     is_dask = getattr(fitted, "engine", None) == "dask"
     if not is_dask and (scheduler or work or resume):
@@ -177,8 +176,8 @@ def update(model: Path, log: str | None, output: Path | None, choose: bool, as_j
       csrr update model.csrr new.csv -o model.csrr --choose
     """
     output = output or model
-    check_expendable(output)
-    fitted = load_model(model)
+    opts.check_expendable(output)
+    fitted = opts.load_model(model)
     before = _measure_sizes(fitted)
     was_calibrated = fitted.calibration_ is not None
     interrupts.set_last_message(describe_written(output))

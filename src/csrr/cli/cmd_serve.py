@@ -13,9 +13,8 @@ import click
 from csrr._base.threads import available_cores
 from csrr.cli import interrupts
 from csrr.cli import options as opts
-from csrr.cli.errors import Failure, find_model, is_model_file, suggest_near
 from csrr.cli.help import Command
-from csrr.cli.output import say
+from csrr.cli.output import Failure, say, suggest_near
 
 
 def read_limits(texts: Sequence[str]) -> dict[str, float]:
@@ -87,8 +86,8 @@ def serve(model: Path, host: str, state: Path | None, limits: tuple[str, ...], *
         say(guard.add_key(keys, name, rights))
         say(f"csrr: the key {name} may {' and '.join(rights)}; it is not shown again", err=True)
         return
-    find_model(model)
-    if not is_model_file(model):
+    opts.find_model(model)
+    if not opts.is_model_file(model):
         raise Failure(f"{model} is not a csrr model; csrr fit makes one")
     is_ours, has_keys = guard.is_loopback(host), bool(guard.read_keys(keys))
     if not is_ours and not options["is_open"] and not has_keys:

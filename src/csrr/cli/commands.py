@@ -15,32 +15,41 @@ import click
 
 from csrr._base.text import fit_tables, spell_arguments
 from csrr.cli import interrupts
-from csrr.cli.errors import Failure, Interrupted, discard_output, explain, is_model_file, report, show_option, stoppable
 from csrr.cli.help import Command, Group
-from csrr.cli.output import find_width, say
+from csrr.cli.output import (
+    Failure,
+    Interrupted,
+    discard_output,
+    explain,
+    find_width,
+    report,
+    say,
+    show_option,
+    stoppable,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUPS = {
-    "Start": {"start": "cmd_start", "demo": "cmd_demo", "data": "cmd_data", "completion": "commands"},
+    "Start": {"start": "cmd_start", "demo": "cmd_start", "data": "cmd_start", "completion": "commands"},
     "Every day": {
         "fit": "cmd_fit",
         "recommend": "cmd_recommend",
-        "similar": "cmd_inspect",
+        "similar": "cmd_recommend",
         "update": "cmd_fit",
         "serve": "cmd_serve",
         "publish": "cmd_recommend",
-        "export": "cmd_inspect",
-        "info": "cmd_inspect",
+        "export": "cmd_recommend",
+        "info": "cmd_recommend",
     },
     "Judge": {
         "evaluate": "cmd_evaluate",
-        "tune": "cmd_tune",
-        "calibrate": "cmd_costs",
-        "costs": "cmd_costs",
-        "suspects": "cmd_suspects",
-        "clean": "cmd_suspects",
+        "tune": "cmd_evaluate",
+        "calibrate": "cmd_judge",
+        "costs": "cmd_judge",
+        "suspects": "cmd_judge",
+        "clean": "cmd_judge",
     },
 }
 """The module of each command, imported when it is needed, so that `csrr --version` answers at once."""
@@ -81,6 +90,8 @@ class App(Group):
     def suggest(self, ctx: click.Context, name: str) -> str:
         """Return which command was meant; of a file, what to do with it."""
         if os.path.isfile(name):
+            from csrr.cli.options import is_model_file
+
             file = shlex.quote(name)
             return (
                 f"; to use that file: csrr {f'recommend {file} --user ID' if is_model_file(name) else f'start {file}'}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from csrr.cli.errors import suggest_near
+from csrr.cli.output import suggest_near
 
 OPTIONS = "Options"
 

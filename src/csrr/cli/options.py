@@ -8,8 +8,8 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from csrr._base.progress import Line
-from csrr._base.text import spell_arguments
-from csrr.cli.errors import Failure, as_id, is_model_file, show_option, spell_option, suggest_near
+from csrr._base.text import show_value, spell_arguments
 from csrr.cli.help import SectionOption
-from csrr.cli.output import say, say_warnings
+from csrr.cli.output import Failure, say, say_warnings, show_option, spell_option, suggest_near
 from csrr.model_parameters import OPTIONS
 from csrr.parameters import Parameter, ParameterError, is_float, list_defaults
 from csrr.registry import HOMES, MODELS
@@ -28,7 +27,7 @@ from csrr.rules import RULES
 
 if TYPE_CHECKING:
     import csrr
-    from csrr.data.ids import IdMap
+    from csrr.data.ids import Id, IdMap
 
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -482,3 +481,76 @@ def read_rule_options(options: Mapping[str, Any], known: IdMap) -> dict[str, Any
         except ParameterError as error:
             raise click.UsageError(str(error)) from None
     return {name: value for name, value in rules.items() if value is not None}
+
+
+def as_id(text: str, known: IdMap) -> Id:
+    """Return an id as the model has it: an integer where ids are integers and `text` is one."""
+    is_integer = known.ids.dtype != object and re.fullmatch(r"\s*-?[0-9]+\s*", text)
+    return int(text) if is_integer else text
+
+
+@contextmanager
+def name_known_ids(model: csrr.Recommender) -> Iterator[None]:
+    """Add examples of the ids of a model to an error about an unknown one."""
+    import csrr
+
+    try:
+        yield
+    except csrr.UnknownIdError as error:
+        ids, kind = getattr(model, f"{error.kind}s_").ids, error.kind
+        some = ", ".join(show_value(each) for each in ids[:3].tolist())
+        words = f"{error.args[0]}; the model has {len(ids):,} {kind}s, such as {some}"
+        hint = error.hint if "unknown" in click.get_current_context().params else ""
+        raise csrr.UnknownIdError(words, ids=error.ids, kind=kind, hint=hint) from None
+
+
+def as_ids(texts: Iterable[str], known: IdMap, *, unknown: str) -> list[Id]:
+    """Return several ids of items, each given alone or, where that is no id itself, in a list with commas."""
+    found: list[Id] = []
+    for text in texts:
+        parts = [text] if as_id(text, known) in known else [part.strip() for part in text.split(",")]
+        found += [as_id(part, known) for part in parts if part]
+    if unknown == "raise" and known.ids.dtype != object and (strangers := [id for id in found if isinstance(id, str)]):
+        known.rows(strangers, "item")
+    return found
+
+
+MODEL_NAME = "model.csrr"
+"""What `csrr start` calls the model in its folder."""
+
+
+def load_model(path: Path) -> Any:
+    """Return the model in a file; Failure, with what to do, where there is no such file."""
+    import csrr
+
+    find_model(path)
+    return csrr.load(path)
+
+
+def find_model(path: Path) -> None:
+    """Raise an error that says what to do if there is no file at a path."""
+    if path.is_dir():
+        inside = path / MODEL_NAME
+        hint = f"did you mean {inside}?" if inside.exists() else "give the path of a file that csrr fit wrote"
+        raise Failure(f"{path} is a folder, not a model file; {hint}")
+    if not path.exists():
+        folder = path.parent
+        siblings = [each.name for each in folder.iterdir() if each.suffix == path.suffix] if folder.is_dir() else []
+        near = suggest_near(path.name, siblings, 0.8)
+        raise Failure(f"there is no model file {path}{near or f'; csrr fit LOG -o {path} makes one'}")
+
+
+def is_model_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file begins like a model."""
+    from csrr.models.store import MAGIC
+
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def check_expendable(path: Path, otherwise: str = "") -> None:
+    """Raise an error if `path` holds something that is not a model: perhaps the log; `otherwise` is what else to do."""
+    if path.exists() and path.stat().st_size and not is_model_file(path):
+        raise Failure(f"{path} exists and is no model; give another name{otherwise}")
