@@ -42,13 +42,13 @@ from csrr.interop.databases import publish as publish
 from csrr.interop.databases import read_new as read_new
 from csrr.interop.vectors import Export as Export
 from csrr.interop.vectors import export as export
+from csrr.model_parameters import Range as Range
+from csrr.model_parameters import Walk as Walk
 from csrr.models import *  # noqa: F403
 from csrr.models.base import Recommender as Recommender
 from csrr.models.estimator import NotFittedError as NotFittedError
 from csrr.models.path import path as path
 from csrr.models.schema import ModelFileError as ModelFileError
-from csrr.models.search_space import Range as Range
-from csrr.models.search_space import Walk as Walk
 from csrr.models.spread import open_dask as open_dask
 from csrr.models.spread import write_lists as write_lists
 from csrr.models.store import load as load

@@ -13,6 +13,7 @@ import numpy as np
 
 from csrr.data.log import Log
 from csrr.evaluation.study import resolve_space
+from csrr.model_parameters import AroundAuto, Range, Walk
 from csrr.models.base import Recommender
 from csrr.models.bprmf import BPRMF
 from csrr.models.csrr import CSRR
@@ -20,7 +21,6 @@ from csrr.models.csrre import CSRRe
 from csrr.models.ease import EASE
 from csrr.models.mcshift import MCShift
 from csrr.models.popularity import PopRank
-from csrr.models.search_space import AroundAuto, Range, Walk
 from csrr.models.wrmf import WRMF
 from csrr_paper.printed import WITHOUT_V
 

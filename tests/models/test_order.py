@@ -11,9 +11,8 @@ from scipy import sparse
 import csrr
 from csrr import CSRR, DataError, ParameterError
 from csrr._base.threads import TimeUpError, use_threads
-from csrr.models.order import OrderSettings
+from csrr.models.order import OrderSettings, Session
 from csrr.models.order_search import cut_ahead
-from csrr.models.session import Session
 
 GIVEN = {"order": "next", "decay": [0.4, 0.8], "neighbors": 6, "reg_neighbors": 1.0, "history_scaling": 0.2}
 GIVEN |= {"rare_scaling": 0.1, "reg_low_rank": 0.1}
@@ -292,7 +291,7 @@ def test_rules_candidates_calibration_suspects_and_new_users_work(planted, tmp_p
 
 
 def test_a_session_is_the_same_as_folding_in_from_scratch(model, planted, monkeypatch):
-    monkeypatch.setattr("csrr.models.session._LEAST_SCALE", 1e-3)
+    monkeypatch.setattr("csrr.models.order._LEAST_SCALE", 1e-3)
     rng, session, history = np.random.default_rng(1), model.session(history=[7, 9]), [7, 9]
     for item in rng.integers(0, 60, 30).tolist():
         session.add(item)

@@ -207,7 +207,7 @@ def test_an_update_of_its_own_keeps_the_item_table_and_a_fit_drops_it(CoCounts, 
 
 NEW_MODEL = """
 from csrr.models.base import Recommender
-from csrr.models.search_space import Range
+from csrr.model_parameters import Range
 
 
 class Longest(Recommender):

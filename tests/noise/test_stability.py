@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import csrr
-from csrr.models.noise_model import refit
+from csrr.models.csrr_base import refit
 from csrr.noise.scores import score_noise
 from csrr.noise.suspects import _list_changes
 

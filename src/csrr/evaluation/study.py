@@ -19,8 +19,8 @@ import numpy as np
 from csrr._base.files import try_lock
 from csrr.data.errors import DataError
 from csrr.data.log import Log
+from csrr.model_parameters import LOW_RANK_WALK, AroundAuto, Range, Ranks, Walk
 from csrr.models.base import Recommender
-from csrr.models.search_space import LOW_RANK_WALK, AroundAuto, Range, Ranks, Walk
 from csrr.parameters import ParameterError, Whole, list_defaults, list_parameters, list_rivals
 from csrr.registry import MODELS
 

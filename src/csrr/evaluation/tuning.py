@@ -33,11 +33,11 @@ from csrr.evaluation.study import (
     open_study,
     resolve_space,
 )
+from csrr.model_parameters import Walk
 from csrr.models.base import Recommender
 from csrr.models.bprmf import BPRMF, Epoch
 from csrr.models.popularity import PopRank
 from csrr.models.scorer import find_unseen_events
-from csrr.models.search_space import Walk
 from csrr.parameters import ParameterError, check_number, check_whole, list_defaults, list_plain_params
 from csrr.ranking.metrics import HIT_METRICS, split_metric
 from csrr.results.table import ResultTable, TabularResult

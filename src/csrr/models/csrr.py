@@ -9,13 +9,13 @@ import numpy as np
 
 from csrr import model_parameters as shared
 from csrr.data.ids import Id
+from csrr.model_parameters import LOW_RANK_WALK, Range
 from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr_base import CSRRBase, Start
 from csrr.models.estimator import ask_one_state
 from csrr.models.foldin import read_histories
+from csrr.models.order import Session
 from csrr.models.recommend import IdLookup, is_one_id, list_ids
-from csrr.models.search_space import LOW_RANK_WALK, Range
-from csrr.models.session import Session
 from csrr.numerics.certificate import compute_gap
 from csrr.numerics.factored import FactoredSolution, Factors
 from csrr.numerics.paper_solvers import Iteration, algorithm1

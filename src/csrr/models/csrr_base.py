@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from os import PathLike
 from os.path import isdir as is_dir
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,8 @@ from csrr._base.threads import TimeUpError, cut_off, limit_time, n_threads, seco
 from csrr.data.ids import Id, IdMap
 from csrr.data.log import Log
 from csrr.models.auto import CHOSEN_PARTS, Chosen, choose_settings, keep_settings
-from csrr.models.base import Recommender
-from csrr.models.build_problem import ClickProblem, Costs, CostSpec, Settings, build_problem
+from csrr.models.base import Recommender, mark_nothing
+from csrr.models.build_problem import RULE, ClickProblem, Costs, CostSpec, Settings, build_problem
 from csrr.models.describe import (
     add_features,
     add_items,
@@ -43,13 +43,12 @@ from csrr.models.estimator import (
 from csrr.models.features import Features, describe_features, feature_arrays, name_shared, restore_features
 from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, name_parameter, refold_users
 from csrr.models.foldin import FoldedFactors, FoldedItems
-from csrr.models.noise_model import choose_noise_model, list_preferences, make_strict, refit
+from csrr.models.recommend import name_items
 from csrr.models.schema import Arrays, FileSchema, sparse_arrays
-from csrr.models.similar import mark_nothing
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
-from csrr.noise.scores import LeaveOneOut
+from csrr.noise.scores import STRONG, LeaveOneOut
 from csrr.noise.suspects import Stability, Suspects, find_suspects, measure_stability
-from csrr.noise.tastes import Preferences, Tastes
+from csrr.noise.tastes import Preferences, Tastes, judge_choices
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.factored import FactoredSolution, Factors
 from csrr.numerics.problem import Loss, LowRank
@@ -62,6 +61,8 @@ Start = Factors | LowRank | None
 """The U that a solver begins at, or None."""
 _BEFORE_NEIGHBORS = 0.6
 """The share of the remaining time that the fit of U may take where neighbors follow."""
+_STRICT: dict[str, Any] = {"reg_sparse": STRONG, "l2": None, "denoise": 0.0}
+"""The parameters of a fit that tells noise."""
 
 
 class CSRRBase(Recommender):
@@ -766,7 +767,12 @@ class CSRRBase(Recommender):
             classified as "own taste", "isolated" or "unclear".
         """
         self.check_fitted()
-        return list_preferences(self, user)
+        row = self.users_.row(user)
+        mine = self.specific_[[row]].tocsr()
+        order = np.argsort(-mine.data, kind="stable")
+        chosen = mine.indices[order]
+        judged = judge_choices(self.tastes(), row, chosen) if len(chosen) else (np.empty(0, np.str_), np.empty(0))
+        return Preferences(*name_items(self, chosen), mine.data[order], user, *judged)
 
     def tastes(self) -> Tastes:
         """Return the similarities by which user-specific choices are classified; computed once after a fit.
@@ -833,7 +839,14 @@ class CSRRBase(Recommender):
         model
             This model, or one like it fitted to its clicks.
         """
-        return choose_noise_model(self)
+        log = _weigh_by_costs(self)
+        other = _copy_with(self, _STRICT | {"reg_low_rank": "noise", "l1": None, "neighbors": 0})
+        is_exact = self.get_params().get("box", "none") == "none"
+        is_strict = self.l2_ is not None and self.l2_ <= STRONG * self.costs_.alpha * (1 + 1e-6)
+        is_like_it = is_exact and is_strict and self.fitted_.genuine is None and self.fitted_.gram is None
+        if is_like_it and np.isclose(self.l1_, other.strength(log), rtol=1e-3):
+            return self
+        return other.fit(log, start=self)
 
     def make_strict(self, log: Log) -> Self:
         """Return a new model with these parameters, but a `reg_sparse` small enough to find noise.
@@ -848,7 +861,10 @@ class CSRRBase(Recommender):
         model
             Not fitted.
         """
-        return make_strict(self, log)
+        share = RULE.reg_sparse if self.reg_sparse == "auto" else self.reg_sparse
+        if self.l2 is not None:
+            share = self.l2 / self.resolve_costs(log).with_weight(RULE.cost_ratio).alpha
+        return type(self)(**_list_exact_params(self) | _STRICT | {"reg_sparse": min(share, STRONG)})
 
     def leave_out(self) -> LeaveOneOut:
         """Return U on the clicked cells less the influence of each cell's own click, and on the others.
@@ -912,3 +928,41 @@ def _place_costs(costs: Any, known: IdMap, joined: IdMap) -> Any:
     placed, is_new = place_rows_by_id(costs, known, joined)
     placed[is_new] = 1
     return placed
+
+
+# The model again: to tell noise from taste, or with a change to see what stays
+
+Model = TypeVar("Model", bound=CSRRBase)
+
+
+def refit(model: Model, which: BoolArray, changes: dict[str, Any]) -> Model:
+    """Return a new model with the settings of this one, but for some changes, fitted to some events, (n_events,)."""
+    new = _copy_with(model, changes)
+    changed = {name: value for name, value in changes.items() if name in Settings._fields}
+    if model.reads_order:
+        changed["neighbors"] = 0
+    new.fixed_settings = model.chosen_.settings._replace(**changed)
+    return new.fit(_weigh_by_costs(model).select(which))
+
+
+def _weigh_by_costs(model: CSRRBase) -> Log:
+    """The training events of a model, with the costs of their misses as weights."""
+    return replace(model.training_log(), weights=model.fitted_.clicks.values)
+
+
+def _copy_with(model: Model, changes: dict[str, Any]) -> Model:
+    """A new model with these parameters and some changes, to be fitted to events of `_weigh_by_costs`."""
+    params = _list_exact_params(model)
+    if model.fitted_.clicks.values is not None:
+        params |= {"event_weights": "cost", "half_life": None}
+    return type(model)(**params | changes)
+
+
+def _list_exact_params(model: CSRRBase) -> dict[str, Any]:
+    """The parameters, those of the exact solver in place of the paper's; ParameterError for a model without V."""
+    params = model.get_params()
+    if not model.has_v:
+        raise ParameterError(f"{type(model).__name__} has no V to tell noise by; fit a CSRR or CSRRe")
+    # What came first says nothing about noise.
+    changes: dict[str, Any] = {"order": "ignore"} if "order" in params else {}
+    return params | changes | ({"box": "none", "step": "auto"} if params.get("box", "none") != "none" else {})

@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from csrr import model_parameters as shared
+from csrr.model_parameters import Range, Ranks
 from csrr.models.build_problem import ClickProblem
 from csrr.models.csrr import SEARCH_SPACE
 from csrr.models.csrr_base import CSRRBase, Start
 from csrr.models.estimator import resolve_rank
-from csrr.models.search_space import Range, Ranks
 from csrr.numerics.factored import FactoredSolution, Factors, pick_lower, solve_factored, widen
 from csrr.numerics.paper_solvers import algorithm2, guess_nonnegative, take_nonnegative_part
 from csrr.numerics.problem import Problem

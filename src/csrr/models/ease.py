@@ -16,14 +16,13 @@ from csrr._base.lazy_jit import compile_loop
 from csrr._base.progress import Callback
 from csrr._base.threads import run_ranges, use_threads
 from csrr.data.log import Log
-from csrr.model_parameters import MOST, AutoReg, Dtype, Engine, Threads
+from csrr.model_parameters import MOST, AroundAuto, AutoReg, Dtype, Engine, Threads
 from csrr.models.engines import explain_memory, find_engine, find_ranking_engine
 from csrr.models.estimator import follow_steps, join_events
 from csrr.models.foldin import FoldedItems
 from csrr.models.held_out import find_best_multiple
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import Arrays, FileSchema, Values
-from csrr.models.search_space import AroundAuto
 from csrr.models.store import ModelState
 from csrr.numerics.engine import RankingEngine
 from csrr.parameters import Number, ParameterError, declare, parameter

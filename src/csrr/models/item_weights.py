@@ -11,11 +11,10 @@ from csrr._base.arrays import Float32Array, Rows
 from csrr._base.lazy_jit import compile_loop
 from csrr._base.threads import run_ranges
 from csrr.data.ids import Id
-from csrr.models.base import Recommender
+from csrr.models.base import Recommender, compute_history_cosines, mark_nothing
 from csrr.models.estimator import ask_one_state
 from csrr.models.schema import Arrays, sparse_arrays, sparse_from
 from csrr.models.scorer import explain_score
-from csrr.models.similar import compute_history_cosines, mark_nothing
 from csrr.models.store import ModelState
 from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import Products, ScoredItems, add_products, check_rows, multiply_pairs, split_rows

@@ -10,11 +10,10 @@ from scipy import sparse
 from csrr._base.arrays import Float64Array
 from csrr._base.threads import use_threads
 from csrr.data.log import Log
-from csrr.model_parameters import Threads
+from csrr.model_parameters import Range, Threads
 from csrr.models.foldin import FoldedItems, make_scorer
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import FileSchema, SparseArray
-from csrr.models.search_space import Range
 from csrr.numerics.neighbors import CellIndex, Likeness, find_nearest_items, list_nearest, make_weights
 from csrr.parameters import Choice, Number, Whole, declare, parameter
 from csrr.ranking.topk import choose_block_rows

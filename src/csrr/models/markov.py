@@ -8,13 +8,12 @@ import numpy as np
 
 from csrr._base.arrays import Float32Array, Rows
 from csrr._base.threads import use_threads
-from csrr.model_parameters import Threads
+from csrr.model_parameters import Range, Threads
+from csrr.models.base import mark_nothing
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.order import list_sequences
 from csrr.models.schema import FileSchema, SparseArray
 from csrr.models.scorer import Scorer
-from csrr.models.search_space import Range
-from csrr.models.similar import mark_nothing
 from csrr.numerics.transitions import NextItems
 from csrr.parameters import Number, Whole, declare, parameter
 

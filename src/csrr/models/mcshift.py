@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from csrr import model_parameters as shared
 from csrr.data.log import Log
+from csrr.model_parameters import LOW_RANK_WALK, Range
 from csrr.models.build_problem import Costs
 from csrr.models.csrr_base import CSRRBase
-from csrr.models.search_space import LOW_RANK_WALK, Range
 from csrr.parameters import declare, parameter
 
 

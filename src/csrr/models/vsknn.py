@@ -10,11 +10,10 @@ from csrr._base.arrays import Float32Array, Rows
 from csrr._base.heap import add_to_heap, is_below, replace_worst
 from csrr._base.lazy_jit import compile_loop
 from csrr._base.threads import run_ranges, use_threads
-from csrr.model_parameters import Threads
+from csrr.model_parameters import Range, Threads
 from csrr.models.base import Recommender
 from csrr.models.order import list_sequences
 from csrr.models.schema import FileSchema
-from csrr.models.search_space import Range
 from csrr.parameters import Choice, Number, Whole, declare, parameter
 from csrr.ranking.topk import check_rows, split_rows, take_rows
 

@@ -14,7 +14,19 @@ from csrr._base.arrays import Float32Array, Float64Array, FloatArray
 from csrr._base.threads import use_threads
 from csrr.data.ids import Id
 from csrr.data.log import Log
-from csrr.model_parameters import MOST, AutoReg, Engine, HalfLife, MaxIter, Rank, Seed, Threads
+from csrr.model_parameters import (
+    MOST,
+    USUAL_RANKS,
+    AroundAuto,
+    AutoReg,
+    Engine,
+    HalfLife,
+    MaxIter,
+    Range,
+    Rank,
+    Seed,
+    Threads,
+)
 from csrr.models.base import Recommender
 from csrr.models.build_problem import AUTO_NOISE_MULTIPLE, compute_noise_level
 from csrr.models.engines import explain_memory, find_engine, find_ranking_engine
@@ -32,7 +44,6 @@ from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
 from csrr.models.held_out import find_best_multiple
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.scorer import explain_score, solve_penalized
-from csrr.models.search_space import USUAL_RANKS, AroundAuto, Range
 from csrr.models.store import STEPS, ModelState, factors, step_arrays, steps_from
 from csrr.numerics.factored import Factors, ItemSide, alternate, compute_objective, descend, guess_factors, widen
 from csrr.numerics.problem import Pattern, Problem, select_rows
