@@ -1,10 +1,6 @@
 """The public names, each imported from its module: type checkers read this file, and `__init__.py` does."""
 
 from csrr import interop as interop
-from csrr.data.catalog import DATASETS as DATASETS
-from csrr.data.catalog import data_dir as data_dir
-from csrr.data.catalog import fetch as fetch
-from csrr.data.catalog import locate as locate
 from csrr.data.errors import DataError as DataError
 from csrr.data.errors import DataWarning as DataWarning
 from csrr.data.errors import NoHistoryWarning as NoHistoryWarning
@@ -19,6 +15,10 @@ from csrr.data.items import read_items as read_items
 from csrr.data.log import Log as Log
 from csrr.data.read import read as read
 from csrr.data.read import read_split as read_split
+from csrr.data.sources import DATASETS as DATASETS
+from csrr.data.sources import data_dir as data_dir
+from csrr.data.sources import fetch as fetch
+from csrr.data.sources import locate as locate
 from csrr.data.split import HeldOut as HeldOut
 from csrr.data.split import split as split
 from csrr.data.sql import read_sql as read_sql

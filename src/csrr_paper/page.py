@@ -9,7 +9,7 @@ from pathlib import Path
 
 from csrr._base.files import write_text
 from csrr._base.text import UNKNOWN
-from csrr.report.page import render_template
+from csrr.report.findings import render_template
 from csrr_paper import method
 from csrr_paper.document import (
     RANKED_BY,

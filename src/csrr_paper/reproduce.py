@@ -19,10 +19,10 @@ import numpy as np
 from csrr._base.files import write_text
 from csrr._base.text import to_plain
 from csrr._base.threads import available_cores
-from csrr.data.catalog import DATASETS, data_dir, locate
 from csrr.data.errors import DataError
 from csrr.data.log import Log
 from csrr.data.read import read
+from csrr.data.sources import DATASETS, data_dir, locate
 from csrr.data.split import split
 from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.tuning import tune

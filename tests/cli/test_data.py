@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from csrr.data.catalog import DATASETS
+from csrr.data.sources import DATASETS
 from tests.cli.conftest import as_json, in_process
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import csrr
 from csrr.cli.cmd_start import describe_kept
-from csrr.report.page import hold_folder
+from csrr.report.findings import hold_folder
 from tests.cli.conftest import COMMAND, TOLD_OF_LOG, as_json, in_process, on_one_core, write_log
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from csrr.data.catalog import DATASETS, data_dir, fetch, locate
 from csrr.data.errors import DataError
 from csrr.data.read import read
+from csrr.data.sources import DATASETS, data_dir, fetch, locate
 
 
 def archive():
@@ -175,7 +175,7 @@ def test_the_first_download_is_pinned_by_its_sha256(serve, folder):
 
 
 def test_a_server_that_does_not_stop_is_stopped(serve, folder, monkeypatch):
-    monkeypatch.setattr("csrr.data.catalog.MOST_BYTES", 50)
+    monkeypatch.setattr("csrr.data.sources.MOST_BYTES", 50)
     serve("/good.zip")
     with pytest.raises(DataError, match="the server sends more than 50 bytes"):
         fetch("ml-100k")

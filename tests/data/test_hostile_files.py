@@ -181,7 +181,7 @@ def test_line_ends_of_old_machines(write):
 
 
 def test_a_long_title_is_read_and_a_line_without_end_is_not(write, refuse, monkeypatch):
-    monkeypatch.setattr("csrr.data.text.LONGEST_LINE", 1 << 19)
+    monkeypatch.setattr("csrr.data.formats.LONGEST_LINE", 1 << 19)
     log = read(write("log.csv", b'user,item,title\n1,2,"' + b"x" * 200_000 + b'"\n3,4,y\n'))
     assert [len(title) for title in log.titles] == [200_000, 1]
     assert "line 2 is longer than" in refuse("log.csv", b"user,item\n1," + b"2" * (1 << 20) + b"\n")

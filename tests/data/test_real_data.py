@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from csrr.data.catalog import locate
 from csrr.data.read import read, read_split
+from csrr.data.sources import locate
 from csrr.data.split import split
 
 

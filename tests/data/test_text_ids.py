@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import csrr
-from csrr.data.text import parse_text
+from csrr.data.formats import parse_text
 
 pytestmark = pytest.mark.usefixtures("empty_data_dir")
 

@@ -15,9 +15,8 @@ pytest.importorskip("msgspec")
 psycopg = pytest.importorskip("psycopg")
 
 from csrr.parameters import ParameterError  # noqa: E402
-from csrr.serve import event_table  # noqa: E402
-from csrr.serve.event_table import EventTable, prepare  # noqa: E402
-from csrr.serve.events import Event, StoreError  # noqa: E402
+from csrr.serve import events as event_table  # noqa: E402
+from csrr.serve.events import Event, EventTable, StoreError, prepare_tables  # noqa: E402
 
 LOG = {"user": ["ann", "ann", "bob", "bob"], "item": [7, 8, 7, 9], "time": [1e9, 1e9 + 1, 1e9 + 2, 1e9 + 3]}
 
@@ -70,8 +69,8 @@ def count(address):
 
 
 def test_events_are_found_at_once_and_update_the_model(address, model):
-    prepare(address, "events", model)
-    prepare(address, "events", model)
+    prepare_tables(address, "events", model)
+    prepare_tables(address, "events", model)
 
     async def work(store):
         await store.append([Event(user="ann", item=9, time=2e9), Event(user="ann", item=10, time=2e9 + 1, weight=2.5)])
@@ -91,7 +90,7 @@ def test_events_are_found_at_once_and_update_the_model(address, model):
 
 
 def test_what_the_shop_adds_counts_and_what_the_model_has_does_not(address, model):
-    prepare(address, "events", model)
+    prepare_tables(address, "events", model)
     rows = "('ann', 8, 1e9 + 1), ('ann', 9, 3e9), ('ann', 7, 4e9)"
     if address.startswith("sqlite"):
         with closing(sqlite3.connect(address[10:])) as connection, connection:
@@ -106,7 +105,7 @@ def test_what_the_shop_adds_counts_and_what_the_model_has_does_not(address, mode
 def test_a_server_that_stops_and_comes_back(tmp_path, model, monkeypatch):
     monkeypatch.setattr(event_table, "PAUSE", 0.05)
     file = tmp_path / "events.db"
-    prepare(str(file), "events", model)
+    prepare_tables(str(file), "events", model)
 
     async def work(store):
         await store.append([Event(user="ann", item=9, time=2e9)])
@@ -129,7 +128,7 @@ def test_a_server_that_stops_and_comes_back(tmp_path, model, monkeypatch):
 def test_a_connection_that_is_cut_is_made_again(server, model):
     with psycopg.connect(server) as connection:
         connection.execute("DROP TABLE IF EXISTS events, events_sessions")
-    prepare(server, "events", model)
+    prepare_tables(server, "events", model)
 
     async def work(store):
         for n in range(3):
@@ -145,10 +144,10 @@ def test_a_connection_that_is_cut_is_made_again(server, model):
 
 def test_what_is_acknowledged_survives_a_kill(tmp_path, model):
     file = tmp_path / "events.db"
-    prepare(str(file), "events", model)
+    prepare_tables(str(file), "events", model)
     code = f"""
 import asyncio, os, signal
-from csrr.serve.event_table import EventTable
+from csrr.serve.events import EventTable
 from csrr.serve.events import Event
 async def main():
     store = EventTable({str(file)!r}, "events")
@@ -171,12 +170,12 @@ def test_tables_and_texts_that_cannot_be_used(address, model):
         with psycopg.connect(address) as connection:
             connection.execute("CREATE TABLE events (user_id text, item_id int)")
     with pytest.raises(csrr.DataError, match="the table events has no column 'n', 'time', 'type', 'weight'"):
-        prepare(address, "events", model)
+        prepare_tables(address, "events", model)
     with pytest.raises(csrr.DataError):
         with_store(address, lambda store: store.recent("ann", None))
     with pytest.raises(ParameterError, match="give the name of a table"):
-        prepare(address, "a.b.c", model)
-    prepare(address, "others", model)
+        prepare_tables(address, "a.b.c", model)
+    prepare_tables(address, "others", model)
 
     async def work():
         store = EventTable(address, "others")

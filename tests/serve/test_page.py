@@ -20,7 +20,7 @@ uvicorn = pytest.importorskip("uvicorn")
 
 from csrr.serve.app import make_app  # noqa: E402
 from csrr.serve.guard import add_key  # noqa: E402
-from csrr.serve.page.layout import find_nearest, lay_out  # noqa: E402
+from csrr.serve.page.made import find_nearest, lay_out  # noqa: E402
 from csrr.serve.page.views import Views  # noqa: E402
 from csrr.serve.served import ServedModel  # noqa: E402
 

@@ -65,8 +65,7 @@ def start(log: str, output: Path, as_json: bool, **options: Any) -> None:
       # Only ratings of 4 and more count as liked
       csrr start ratings.csv --min-rating 4 -o ratings-look
     """
-    from csrr.report.findings import PAGE, list_commands
-    from csrr.report.page import check_folder
+    from csrr.report.findings import PAGE, check_folder, list_commands
     from csrr.report.start import start as start_look
 
     with show_live_line() as line, stoppable(describe_kept(output)):
@@ -133,7 +132,7 @@ def list_(as_json: bool) -> None:
       # The same for a program
       csrr data list --json
     """
-    from csrr.data.catalog import DATASETS, locate
+    from csrr.data.sources import DATASETS, locate
 
     rows: list[dict[str, Any]] = [
         {
@@ -172,7 +171,7 @@ def where(as_json: bool) -> None:
       # Somewhere else
       CSRR_DATA_DIR=data csrr data where
     """
-    from csrr.data.catalog import data_dir
+    from csrr.data.sources import data_dir
 
     folder = data_dir()
     if as_json:
@@ -196,7 +195,7 @@ def fetch(name: str, as_json: bool) -> None:
       # Its path for a program
       csrr data fetch ml-100k --json
     """
-    from csrr.data.catalog import fetch as fetch_data
+    from csrr.data.sources import fetch as fetch_data
 
     with show_live_line() as line:
         path = fetch_data(name, progress=line.show_bytes)

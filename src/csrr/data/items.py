@@ -19,7 +19,7 @@ from csrr._base.arrays import AnyArray, BoolArray, Float64Array, Int64Array, Obj
 from csrr._base.text import format_html_rows, list_names, quote_error, quote_names, show_value
 from csrr.data.columns import Column, is_number_type, name_column, parse_time, read_ids, read_text_ids
 from csrr.data.errors import DataError, RowNamer, name_in_errors
-from csrr.data.formats import guess_format, open_member, recognize
+from csrr.data.formats import guess_format, open_member, parse_text, recognize
 from csrr.data.ids import IdMap
 from csrr.data.read import check_file_options, reject_file_options
 from csrr.data.sources import ByteLimit, FileSet, choose_limit, open_files
@@ -35,7 +35,6 @@ from csrr.data.tables import (
     open_table,
     read_titles,
 )
-from csrr.data.text import parse_text
 from csrr.parameters import ParameterError, check_texts
 
 if TYPE_CHECKING:

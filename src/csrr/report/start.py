@@ -23,9 +23,8 @@ from csrr.models.csrr import CSRR
 from csrr.parameters import check_number, check_whole
 from csrr.report import comparison
 from csrr.report.comparison import BASELINE, COMPARED, HALVES, list_models
-from csrr.report.findings import FirstLook
+from csrr.report.findings import FirstLook, check_folder, hold_folder, write_files
 from csrr.report.log_facts import compute_log_facts, find_anomalies
-from csrr.report.page import check_folder, hold_folder, write_files
 
 MINUTES = 10.0
 COMPARISON_SHARE = 0.6

@@ -15,11 +15,10 @@ import msgspec
 from csrr.data.errors import DataError, UnknownIdError
 from csrr.parameters import ParameterError
 from csrr.serve import messages as m
-from csrr.serve.events import Event, EventFiles, EventStore, Id, StoreError
+from csrr.serve.events import Event, EventFiles, EventStore, EventTable, Id, StoreError, prepare_tables
 from csrr.serve.guard import LOOPBACK_NAMES, Guard, Limits, Refusal
-from csrr.serve.meters import Meters
-from csrr.serve.page import ROUTES as PAGE_ROUTES
-from csrr.serve.routes import Route, StaticFile, declare, describe, read_static
+from csrr.serve.page.views import ROUTES as PAGE_ROUTES
+from csrr.serve.routes import Meters, Route, StaticFile, declare, describe, read_static
 from csrr.serve.served import ModelHolder, ServedModel, spell
 
 log = logging.getLogger(__name__)
@@ -514,10 +513,8 @@ def make_app(
     guard = Guard(Path(keys) if keys is not None else folder / "keys.json", hosts, limits.rate, needs_key)
     prepare = None
     if isinstance(events, str):
-        from csrr.serve import event_table
-
-        prepare = partial(event_table.prepare, events, events_table)
-        store: EventStore = event_table.EventTable(events, events_table)
+        prepare = partial(prepare_tables, events, events_table)
+        store: EventStore = EventTable(events, events_table)
     else:
         store = EventFiles(folder / "events", worker) if events is None else events
     static = read_static(Path(__file__).parent / "page", "/ui")

@@ -16,8 +16,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from csrr._base.threads import use_threads
 from csrr.serve.app import Service, list_paths, make_app
-from csrr.serve.meters import Meters
 from csrr.serve.processes import NOT_STARTED, Settings, log_as_json
+from csrr.serve.routes import Meters
 
 log = logging.getLogger(__name__)
 MOST_CONNECTIONS = 1024
