@@ -50,7 +50,7 @@ def read(
     Formats are MovieLens, EachMovie, Last.fm (HetRec 2011) and user lists (LightGCN's train.txt and test.txt, or a
     sequences.txt), zipped, unpacked or their main file alone; and a CSV, TSV, RecBole .inter, Parquet, Arrow or
     JSON-lines file, plain, compressed (gzip, bzip2, xz, zstd) or zipped; and a folder of Parquet files, whose users,
-    items and ratings are read part by part, in little more memory than the log has. `log.columns` says which
+    items, ratings and times are read part by part, in little more memory than the log has. `log.columns` says which
     column was used for what, and which were not used.
 
     In text files, spaces around ids are dropped, and ids become integers only if all of them look like integers ("7" or

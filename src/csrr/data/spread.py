@@ -24,16 +24,19 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from csrr._base.arrays import AnyArray, Int64Array
-from csrr._base.lazy_jit import compile_loop
 from csrr._base.text import show_value
 from csrr.data.errors import DataError
 from csrr.data.ids import IdMap
-from csrr.data.log import Log
-from csrr.data.tables import ReadOptions, open_table, read_events
+from csrr.data.log import Log, merge_repeats
+from csrr.data.tables import NAMES, Events, ReadOptions, open_table, read_events
 from csrr.parameters import ParameterError
 
 PART_ROWS, BLOCK_ROWS = 2**21, 2**22
 """About so many rows are read at once, a row group never cut; and so many are a block on one machine."""
+SAMPLED = 256
+"""One row in so many says where blocks of users begin."""
+UNTIMED = [False if role == "time" else None for role in NAMES]
+"""The columns that a fit without order reads: those recognized, but for times."""
 ENDS = (".parquet", ".pq")
 """How the names of Parquet files end."""
 
@@ -59,7 +62,9 @@ class Part(NamedTuple):
 class SpreadLog:
     """A log in the files of a folder: block b has `users-b.arrow`, ids in order, and its cells by user.
 
-    `bounds` are the rows at which blocks end, `indptr`, (n_users + 1,), where the cells of each user do.
+    Users go on in order from block to block, so that rows and cells are those of the log on one machine. `bounds` are
+    the rows at which blocks end, `indptr`, (n_users + 1,), where the cells of each user do. With times, `times-b.npy`
+    has those of the cells, and `places-b.npy` what comes later of the same time.
     """
 
     folder: Path
@@ -135,7 +140,8 @@ def spread_log(
     parts = list(_list_parts(files))
     if not sum(part.rows for part in parts):
         raise DataError(f"{source}: the files have no rows")
-    columns = _find_columns(parts, options or ReadOptions())
+    options = options or ReadOptions(UNTIMED)
+    columns = _find_columns(parts, options)
     n_blocks = count_blocks(sum(part.rows for part in parts))
     facts = {
         "files": [[str(each.absolute()), each.stat().st_size, each.stat().st_mtime_ns] for each in files],
@@ -148,17 +154,18 @@ def spread_log(
     def tell_of(stage: str) -> Tell:
         return lambda done, of: tell(stage, done, of)
 
-    # 1. Each part, sorted by block; and its items.
+    # 1. Where blocks of users begin, by some of the rows.
     places = range(len(parts))
     size = f" (parts of up to {max(part.rows for part in parts):,} rows)"
-    tasks = [(parts[place], columns, options or ReadOptions(), n_blocks, str(home), place) for place in places]
-    kinds = {kind for found in run(spread_part, tasks, tell=tell_of("reading"), size=size) for kind in found}
-    for role in ("user", "item"):
-        if len(types := sorted({kind for name, kind in kinds if name == role})) > 1:
-            raise DataError(f"the {role} ids are {types[0]} in some files and {types[1]} in others; make them the same")
-    # 2. The items of all parts, numbered.
+    tasks = [(parts[place], columns, options, str(home), place) for place in places]
+    n_blocks = _cut_users(home, lambda: run(sample_users, tasks, tell=tell_of("looking"), size=size), n_blocks)
+    # 2. Each part, sorted by block; and its items.
+    found = run(spread_part, tasks, tell=tell_of("reading"), size=size)
+    _check_kinds("user", [user for user, _ in found])
+    _check_kinds("item", [item for _, item in found])
+    # 3. The items of all parts, numbered.
     items = _number_items(home, len(parts))
-    # 3. Each block: its users, numbered, and their cells.
+    # 4. Each block: its users, numbered, and their cells.
     blocks = [(str(home), block, len(parts)) for block in range(n_blocks)]
     built = run(build_block, blocks, tell=tell_of("numbering"), size=f" (blocks of {len(parts)} parts)")
     counts = [np.load(home / f"indptr-{block}.npy") for block in range(n_blocks)]
@@ -169,13 +176,18 @@ def spread_log(
     return SpreadLog(home, items, tuple(map(int, bounds)), indptr, sum(built))
 
 
+def _check_kinds(role: str, kinds: Sequence[str]) -> None:
+    if len(types := sorted({*kinds})) > 1:
+        raise DataError(f"the {role} ids are {types[0]} in some files and {types[1]} in others; make them the same")
+
+
 def _find_columns(parts: Sequence[Part], options: ReadOptions) -> dict[str, str]:
-    """The columns of users, items and, where it is used, of ratings: by their names, and a look at the first part."""
+    """The columns of users, items and, where they are used, of ratings and times: by names and a look at a part."""
     path, group = parts[0].groups[0]
     first = parquet.ParquetFile(path).read_row_group(group).slice(0, 10_000)
     columns = read_events(open_table(first), options).columns
-    roles = {"user": columns.user, "item": columns.item}
-    return roles if columns.min_rating is None or columns.rating is None else roles | {"rating": columns.rating}
+    used = {"rating": columns.rating if columns.min_rating is not None else None, "time": columns.time}
+    return {"user": columns.user, "item": columns.item} | {role: name for role, name in used.items() if name}
 
 
 @contextmanager
@@ -200,25 +212,20 @@ def _open_arrow(path: Path) -> Any:
     return pa.ipc.open_file(pa.memory_map(str(path)))
 
 
-def spread_part(
-    part: Part, columns: dict[str, str], options: ReadOptions, n_blocks: int, folder: str, place: int
-) -> list[tuple[str, str]]:
-    """Write the events of a part, a batch for each block of users, and its items; return the types of ids."""
-    home = Path(folder)
-    done = home / f"items-of-{place}.arrow"
-    users_of = home / f"part-{place}.arrow"
-    if done.exists() and (users_of.exists() or (home / "done-0").exists()):
-        kind = _open_arrow(done).schema.metadata
-        return [("user", kind[b"user"].decode()), ("item", kind[b"item"].decode())]
+def _read_part(part: Part, columns: dict[str, str], options: ReadOptions, every: int = 1) -> Events:
+    """The events of a part, or of one row in so many."""
     tables = []
     for path, group in part.groups:
         file = parquet.ParquetFile(path)
         if missing := set(columns.values()) - set(file.schema_arrow.names):
             raise DataError(f"{path}: no column {show_value(min(missing))}, which other files have")
-        tables.append(file.read_row_group(group, columns=sorted(set(columns.values()))))
+        table = file.read_row_group(group, columns=sorted(set(columns.values())))
+        tables.append(table if every == 1 else table.take(pa.array(np.arange(0, len(table), every))))
+    # Of a few rows none may be liked, or all may be bad.
+    strict = every == 1
     named = ReadOptions(
         [columns.get(role, False) for role in options.columns],
-        min_rating=options.min_rating,
+        min_rating=options.min_rating if strict else None,
         on_bad_rows=options.on_bad_rows,
     )
     try:
@@ -226,57 +233,69 @@ def spread_part(
     except pa.ArrowException as error:
         raise DataError(f"the files hold columns of different types: {error}; make them the same") from None
     try:
-        events = read_events(open_table(table), named)
+        return read_events(open_table(table), named)
     except DataError as error:
         raise DataError(f"{part.groups[0][0]} and on: {error}") from None
-    del tables, table
-    user, item = (_decode(each) for each in (events.user, events.item))
-    blocks = find_blocks(user, n_blocks)
-    order = np.argsort(blocks, kind="stable")
-    ends = np.cumsum(np.bincount(blocks, minlength=n_blocks))
-    table = pa.record_batch({"user": user, "item": item}).take(pa.array(order))
+
+
+def sample_users(part: Part, columns: dict[str, str], options: ReadOptions, *_: Any) -> pa.Array:
+    """Return the users of some of the rows of a part."""
+    try:
+        return _decode(_read_part(part, columns, options, SAMPLED).user)
+    except DataError:
+        # All rows, with their numbers, say what is wrong; or that these few are bad, and others are not.
+        return _decode(_read_part(part, columns, options).user)
+
+
+def _cut_users(home: Path, sample: Callable[[], list[pa.Array]], n_blocks: int) -> int:
+    """Write the first user of each block but the first, so that blocks are about equally large; return their number."""
+    path = home / "cuts.arrow"
+    if not path.exists():
+        parts = sample() if n_blocks > 1 else [pa.array([], pa.int64())]
+        _check_kinds("user", [str(each.type) for each in parts])
+        users = pa.concat_arrays(parts)
+        users = users.take(pc.array_sort_indices(users))
+        cuts = pc.unique(
+            users.take(pa.array([len(users) * block // n_blocks for block in range(1, n_blocks)], pa.int64()))
+        )
+        # No block may be empty.
+        _write_arrow(
+            path, [pa.record_batch({"user": cuts.filter(pc.not_equal(cuts, users[0])) if len(cuts) else cuts})]
+        )
+    return len(_open_arrow(path).get_batch(0)) + 1
+
+
+def spread_part(part: Part, columns: dict[str, str], options: ReadOptions, folder: str, place: int) -> tuple[str, str]:
+    """Write the events of a part, a batch for each block of users, and its items; return the types of ids."""
+    home = Path(folder)
+    done = home / f"items-of-{place}.arrow"
+    users_of = home / f"part-{place}.arrow"
+    if done.exists() and (users_of.exists() or (home / "done-0").exists()):
+        kind = _open_arrow(done).schema.metadata
+        return kind[b"user"].decode(), kind[b"item"].decode()
+    events = _read_part(part, columns, options)
+    item = _decode(events.item)
+    users, codes = IdMap.encode(events.user)
+    cuts = _open_arrow(home / "cuts.arrow").get_batch(0).column(0).to_numpy(zero_copy_only=False)
+    comparable = len(cuts) and isinstance(cuts[0], str) == (users.ids.dtype.kind == "O")
+    blocks = np.searchsorted(cuts, users.ids, side="right") if comparable else np.zeros(len(users), np.int64)
+    blocks = blocks.astype(np.int32)[codes]
+    order = pa.array(np.argsort(blocks, kind="stable"))
+    ends = np.cumsum(np.bincount(blocks, minlength=len(cuts) + 1))
+    given = {"user": _decode(events.user), "item": item}
+    table = pa.record_batch(given if events.time is None else given | {"time": pa.array(events.time)}).take(order)
     batches = [table.slice(end - count, count) for end, count in zip(ends, np.diff(ends, prepend=0), strict=True)]
     _write_arrow(users_of, batches)
-    kinds = {"user": str(user.type), "item": str(item.type)}
-    own = pa.record_batch({"item": pc.unique(item)}).replace_schema_metadata(kinds)
-    _write_arrow(done, [own])
-    return list(kinds.items())
+    kinds = str(given["user"].type), str(item.type)
+    own = pa.record_batch({"item": pc.unique(item)})
+    _write_arrow(done, [own.replace_schema_metadata(dict(zip(given, kinds, strict=True)))])
+    return kinds
 
 
 def _decode(column: Any) -> pa.Array:
     """A checked column of ids as int64 or large_string."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-
-
-def find_blocks(ids: pa.Array, n_blocks: int) -> AnyArray:
-    """Return the block of each id, (n,), by a hash that is the same everywhere."""
-    if pa.types.is_integer(ids.type):
-        mixed = ids.to_numpy().astype(np.uint64)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-        mixed ^= mixed >> np.uint64(31)
-    else:
-        encoded = ids.dictionary_encode()
-        texts = encoded.dictionary.cast(pa.large_string())
-        _, offsets, data = texts.buffers()
-        ends = np.frombuffer(offsets, np.int64, len(texts) + 1, 8 * texts.offset)
-        letters = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-        hashed = np.empty(len(texts), np.uint64)
-        _hash_texts(ends, letters, hashed)
-        mixed = hashed[encoded.indices.to_numpy()]
-    found: AnyArray = (mixed % np.uint64(n_blocks)).astype(np.int32)
-    return found
-
-
-@compile_loop()
-def _hash_texts(ends, letters, out):  # type: ignore[no-untyped-def]
-    # FNV-1a of 64 bits, its upper half mixed into the lower one
-    for i in range(len(out)):
-        value = np.uint64(14695981039346656037)
-        for place in range(ends[i], ends[i + 1]):
-            value = (value ^ np.uint64(letters[place])) * np.uint64(1099511628211)
-        out[i] = value ^ (value >> np.uint64(32))
 
 
 def _number_items(home: Path, n_parts: int) -> IdMap:
@@ -300,27 +319,26 @@ def build_block(folder: str, block: int, n_parts: int) -> int:
         return int(done.read_text())
     batches = [_open_arrow(home / f"part-{place}.arrow").get_batch(block) for place in range(n_parts)]
     items = _open_arrow(home / "items.arrow").get_batch(0).column(0)
-    column = pa.concat_arrays([each.column(0) for each in batches])
-    users, rows = IdMap.encode(column)
-    columns = pc.index_in(pa.concat_arrays([each.column(1) for each in batches]), items).to_numpy()
-    del batches, column
-    pairs = rows.astype(np.int64) * max(len(items), 1) + columns
-    del rows, columns
-    n_rows = len(pairs)
-    pairs = np.unique(pairs)
-    rows, columns = np.divmod(pairs, max(len(items), 1))
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=len(users))))).astype(np.int64)
+    users, rows = IdMap.encode(pa.concat_arrays([each.column("user") for each in batches]))
+    columns = pc.index_in(pa.concat_arrays([each.column("item") for each in batches]), items).to_numpy()
+    is_timed = "time" in batches[0].schema.names
+    times = np.concatenate([each.column("time").to_numpy() for each in batches]) if is_timed else None
+    del batches
+    merged = merge_repeats(rows, columns, None, times, len(items))
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(merged.user_rows, minlength=len(users))))).astype(np.int64)
     ids = pa.array(users.ids, pa.int64() if users.ids.dtype.kind == "i" else pa.large_string())
     _write_arrow(home / f"users-{block}.arrow", [pa.record_batch({"user": ids})])
-    write_cells(home, block, indptr, columns.astype(np.int32))
+    write_cells(home, block, indptr=indptr, items=merged.item_rows)
+    if is_timed:
+        write_cells(home, block, times=merged.times, places=merged.places)
     with write_whole(done) as file:
-        file.write(str(n_rows - len(pairs)).encode())
-    return n_rows - len(pairs)
+        file.write(str(len(rows) - len(merged.user_rows)).encode())
+    return len(rows) - len(merged.user_rows)
 
 
-def write_cells(folder: Path, block: int, indptr: Int64Array, items: AnyArray) -> None:
-    """Write the cells of a block by user."""
-    for name, array in (("indptr", indptr), ("items", items)):
+def write_cells(folder: Path, block: int, **arrays: Any) -> None:
+    """Write arrays of a block by name."""
+    for name, array in arrays.items():
         with write_whole(folder / f"{name}-{block}.npy") as file:
             np.save(file, array)
 
@@ -334,39 +352,41 @@ def read_users(folder: str | Path, block: int) -> pa.Array:
 
 
 class Held(NamedTuple):
-    """Users of a block with events held out: their rows, how many events each keeps and has held out, and these."""
+    """Some users of a block with events held out: how many each keeps and has held out, and the items of these."""
 
-    draws: AnyArray
-    rows: Int64Array
     n_kept: AnyArray
     kept: AnyArray
     n_held: AnyArray
     held: AnyArray
 
 
-def hold_out_block(folder: str, target: str, block: int, share: float, least: int, most: int, seed: int) -> Held:
-    """Hold out a random share of the events of each user, write the others to `target`, and return some users.
+def skip_draws(rng: np.random.Generator, count: int) -> np.random.Generator:
+    """Return a generator after `count` draws of 32 bits, which is how it draws from 2 or 2**32 integers."""
+    rng.bit_generator.advance(count // 2)  # type: ignore[attr-defined]
+    if count % 2:
+        rng.integers(2**32)
+    return rng
 
-    Those with fewer than `least` events keep all. It returns `most` users at most, drawn at random.
+
+def hold_out_block(
+    folder: str, target: str, block: int, n_held: AnyArray, chosen: AnyArray, rng: np.random.Generator, first: int
+) -> Held:
+    """Hold out `n_held` random events of each user, write the others to `target`, and return the `chosen` users.
+
+    Draws are those of `hold_out` on one machine, where `first` cells are drawn for before these, from `rng` on.
     """
     home = Path(folder)
     indptr, items = (np.load(home / f"{name}-{block}.npy") for name in ("indptr", "items"))
-    rng, counts = np.random.default_rng((seed, block)), np.diff(indptr)
-    n_held = np.floor(share * counts + rng.random(len(counts))).astype(np.int64)
-    n_held[counts < least] = 0
+    counts = np.diff(indptr)
     rows = np.repeat(np.arange(len(counts)), counts)
-    order = np.lexsort((rng.random(len(items)), rows))
+    order = np.argsort(rows << 33 | skip_draws(rng, first).integers(2**32, size=len(items)), kind="stable")
     is_held = np.empty(len(items), np.bool_)
     is_held[order] = np.arange(len(items)) - np.repeat(indptr[:-1], counts) < np.repeat(n_held, counts)
-    kept_indptr = np.concatenate(([0], np.cumsum(counts - n_held)))
     if not (Path(target) / f"items-{block}.npy").exists():
-        write_cells(Path(target), block, kept_indptr, items[~is_held])
-    draws = rng.random(len(counts))
-    able = np.flatnonzero(n_held > 0)
-    chosen = np.sort(able[np.argsort(draws[able], kind="stable")[:most]])
+        kept_indptr = np.concatenate(([0], np.cumsum(counts - n_held)))
+        write_cells(Path(target), block, indptr=kept_indptr, items=items[~is_held])
     mine = np.isin(rows, chosen)
-    parts = (counts - n_held)[chosen], items[mine & ~is_held], n_held[chosen], items[mine & is_held]
-    return Held(draws[chosen], chosen, *parts)
+    return Held((counts - n_held)[chosen], items[mine & ~is_held], n_held[chosen], items[mine & is_held])
 
 
 # On one machine
@@ -378,42 +398,38 @@ def read_parts(source: str | os.PathLike[str], options: ReadOptions) -> Log:
     Besides the log, memory holds a few parts only: blocks of users wait in a temporary folder.
     """
     files = list_files(Path(source).expanduser())
-    given = [name for name in ("weight", "event", "time", "title") if options.columns[name]]
+    given = [name for name in ("weight", "event", "title") if options.columns[name]]
     if given or options.ordered:
         name = given[0] if given else "ordered"
         raise ParameterError(
-            f"{name}= is for one file: of a folder of Parquet files, users, items and ratings are read"
+            f"{name}= is for one file: of a folder of Parquet files, users, items, ratings and times are read"
         )
     with tempfile.TemporaryDirectory(prefix="csrr-parts-") as folder:
         log = spread_log(source, Path(folder), _run_here, lambda rows: max(1, rows // BLOCK_ROWS), options=options)
-        ids = pa.concat_arrays([read_users(log.folder, block) for block in range(log.n_blocks)])
-        order = pc.array_sort_indices(ids).to_numpy()
-        users, counts = IdMap(ids.take(pa.array(order))), np.diff(log.indptr)
-        ends = np.cumsum(counts[order])
-        starts = np.empty(len(order), np.int64)
-        starts[order] = ends - counts[order]
-        items = np.empty(len(log), np.int32)
-        for block, (a, b) in enumerate(pairwise(log.bounds)):
-            mine = np.load(log.folder / f"items-{block}.npy", mmap_mode="r")
-            places = np.repeat(starts[a:b] - (log.indptr[a:b] - log.indptr[a]), counts[a:b])
-            places += np.arange(len(mine))
-            items[places] = mine
-    rows = np.repeat(np.arange(len(users), dtype=np.int32), counts[order])
+        names = ["items", "times", "places"][: 3 if (log.folder / "times-0.npy").exists() else 1]
+        read = {name: _join_blocks(log, name) for name in names}
+        users = IdMap(pa.concat_arrays([read_users(log.folder, block) for block in range(log.n_blocks)]))
+    rows = np.repeat(np.arange(len(users), dtype=np.int32), np.diff(log.indptr))
     first = parquet.ParquetFile(files[0]).read_row_group(0).slice(0, 1000)
     seen = read_events(open_table(first), options).columns
-    unread = tuple(name for name in (seen.weight, seen.time, seen.title, seen.event) if name is not None)
-    note = ("of a folder of parts only users, items and ratings are read",) if unread else ()
+    unread = tuple(name for name in (seen.weight, seen.title, seen.event) if name is not None)
+    note = ("of a folder of parts only users, items, ratings and times are read",) if unread else ()
+    left_alone = (*seen.left_alone, *unread)
     columns = replace(
-        seen,
-        weight=None,
-        time=None,
-        title=None,
-        event=None,
-        left_alone=(*seen.left_alone, *unread),
-        notes=note,
-        n_repeats=log.n_repeats,
+        seen, weight=None, title=None, event=None, left_alone=left_alone, notes=note, n_repeats=log.n_repeats
     )
-    return Log(users, log.items, rows, items, columns=columns)
+    items, times, places = (read.get(name) for name in ("items", "times", "places"))
+    return Log(users, log.items, rows, items, times=times, places=places, columns=columns)
+
+
+def _join_blocks(log: SpreadLog, name: str) -> Any:
+    """An array of all blocks, whose files are removed one by one."""
+    files = [log.folder / f"{name}-{block}.npy" for block in range(log.n_blocks)]
+    whole = np.empty(len(log), np.result_type(*(np.load(each, mmap_mode="r").dtype for each in files)))
+    for file, (a, b) in zip(files, pairwise(log.bounds), strict=True):
+        whole[log.indptr[a] : log.indptr[b]] = np.load(file)
+        file.unlink()
+    return whole
 
 
 def _run_here(

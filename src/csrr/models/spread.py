@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,7 @@ from csrr._base.arrays import AnyArray, FloatArray
 from csrr._base.progress import show_live_line
 from csrr._base.threads import TimeUpError, cut_off, limit_time, seconds_left, use_threads
 from csrr.data.errors import DataError
-from csrr.data.spread import SpreadLog, hold_out_block, list_files, read_users, spread_log, write_whole
+from csrr.data.spread import SpreadLog, hold_out_block, list_files, read_users, skip_draws, spread_log, write_whole
 from csrr.models.auto import HASTY_RANK, Chosen, choose_by_rule, describe_search, read_search_space
 from csrr.models.build_problem import ClickCosts, ClickProblem, ProblemSpec, Scaling, Settings, pose_problem
 from csrr.models.fitted_problem import LITTLE, FittedProblem, Neighborhood, refold_users
@@ -235,29 +237,27 @@ def _choose(model: CSRRBase, log: SpreadLog, engine: DaskEngine) -> Chosen:
 
 
 def _start_search(model: CSRRBase, log: SpreadLog, engine: DaskEngine, space: Any) -> Search | None:
-    """The search on a random tenth of the events of each user, of which some users decide."""
+    """The search on the events that a fit on one machine would hold out, and on the users that decide there."""
+    rng, counts = np.random.default_rng(model.seed), np.diff(log.indptr)
+    n_held = np.floor(SHARE * counts + rng.random(log.n_users)).astype(np.int64)
+    n_held[counts < LEAST_EVENTS] = 0
+    before = copy.deepcopy(rng)
+    able = np.flatnonzero((n_held > 0) & (n_held < counts))
+    if len(able) < LEAST_USERS:
+        return None
+    most = min(MOST_USERS, max(MOST_SCORES // log.n_items, MOST_USERS // 3))
+    rows = np.sort(skip_draws(rng, len(log)).permutation(able)[:most])
     target = log.folder / f"kept-{model.seed}"
     target.mkdir(exist_ok=True)
-    most = min(MOST_USERS, max(MOST_SCORES // log.n_items, MOST_USERS // 3))
-    of_block = min(most, 2 * most // log.n_blocks + 64)
-    given = str(log.folder), str(target)
-    tasks = [(*given, block, SHARE, LEAST_EVENTS, of_block, model.seed) for block in range(log.n_blocks)]
+    tasks = []
+    for block, (a, b) in enumerate(pairwise(log.bounds)):
+        mine = rows[(rows >= a) & (rows < b)] - a
+        tasks.append((str(log.folder), str(target), block, n_held[a:b], mine, before, int(log.indptr[a])))
     found = engine.run_tasks(hold_out_block, tasks)
-    draws = np.concatenate([each.draws for each in found])
-    if len(draws) < LEAST_USERS:
-        return None
-    # Some of all users at random, whose events come here.
-    limit = np.sort(draws)[min(most, len(draws)) - 1]
-    rows, parts = [], ([], [])  # type: ignore[var-annotated]
-    for first, each in zip(log.bounds, found, strict=False):
-        is_chosen = each.draws <= limit
-        rows.append(first + each.rows[is_chosen])
-        for part, counts, items in zip(parts, (each.n_kept, each.n_held), (each.kept, each.held), strict=True):
-            part.append((counts[is_chosen], items[np.repeat(is_chosen, counts)]))
     shape = (log.n_users, log.n_items)
-    clicks, heldout = (_place_rows(np.concatenate(rows), part, shape) for part in parts)
-    kept = [np.load(target / f"indptr-{block}.npy") for block in range(log.n_blocks)]
-    indptr = np.concatenate(([0], np.cumsum(np.concatenate([np.diff(each) for each in kept]))))
+    clicks = _place_rows(rows, [(each.n_kept, each.kept) for each in found], shape)
+    heldout = _place_rows(rows, [(each.n_held, each.held) for each in found], shape)
+    indptr = np.concatenate(([0], np.cumsum(counts - n_held)))
     pattern = engine.open_pattern(target, log.bounds, indptr, log.n_items)
     return Search(_pose(model, log, pattern, space.given), clicks, heldout, space)
 

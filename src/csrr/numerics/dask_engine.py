@@ -73,10 +73,9 @@ class SpreadPattern(Pattern):
         return counts
 
     def draw_signs(self, seed: int, dtype: Any) -> FloatArray:
-        signs: Any = self.engine.make(
-            self, worker.draw_signs, Number(), seed, np.dtype(dtype).str, like=np.empty(0, dtype)
-        )
-        return signs  # type: ignore[no-any-return]
+        given = worker.draw_signs, Number(), self.space.cell_bounds, seed, np.dtype(dtype).str
+        signs: FloatArray = self.engine.make(self, *given, like=np.empty(0, dtype))
+        return signs
 
 
 class Grams:

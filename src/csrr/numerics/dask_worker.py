@@ -22,6 +22,7 @@ import numpy as np
 from csrr._base.arrays import AnyArray, FloatArray
 from csrr._base.lazy_jit import compile_loop
 from csrr._base.threads import map_ranges, n_threads, use_threads
+from csrr.data.spread import skip_draws
 from csrr.numerics.neighbors import CellIndex, Likeness, cross_targets, find_nearest_items, gather_grams, group_places
 from csrr.numerics.problem import Pattern, Problem
 from csrr.numerics.thread_engine import THREADS
@@ -375,10 +376,10 @@ def load(pattern: Pattern, prefix: str, number: int) -> AnyArray:
     return open_array(f"{prefix}-{number}.npy")
 
 
-def draw_signs(pattern: Pattern, number: int, seed: int, dtype: str) -> AnyArray:
-    """Return random signs, one a cell; they depend on the seed and on the block alone."""
-    drawn = np.random.default_rng((seed, number)).integers(0, 2, pattern.nnz, np.int8)
-    return (2 * drawn - 1).astype(dtype)
+def draw_signs(pattern: Pattern, number: int, bounds: tuple[int, ...], seed: int, dtype: str) -> AnyArray:
+    """Return random signs, one a cell: those that `Pattern.draw_signs` has for these cells on one machine."""
+    rng = skip_draws(np.random.default_rng(seed), bounds[number])
+    return (2 * rng.integers(0, 2, pattern.nnz) - 1).astype(dtype)
 
 
 # What is asked of ranges of items, for which a worker reads the cells of all users
