@@ -279,9 +279,9 @@ def spread_part(part: Part, columns: dict[str, str], options: ReadOptions, folde
     cuts = _open_arrow(home / "cuts.arrow").get_batch(0).column(0).to_numpy(zero_copy_only=False)
     comparable = len(cuts) and isinstance(cuts[0], str) == (users.ids.dtype.kind == "O")
     blocks = np.searchsorted(cuts, users.ids, side="right") if comparable else np.zeros(len(users), np.int64)
-    blocks = blocks.astype(np.int32)[codes]
-    order = pa.array(np.argsort(blocks, kind="stable"))
-    ends = np.cumsum(np.bincount(blocks, minlength=len(cuts) + 1))
+    of_rows = blocks.astype(np.int32)[codes]
+    order = pa.array(np.argsort(of_rows, kind="stable"))
+    ends = np.cumsum(np.bincount(of_rows, minlength=len(cuts) + 1))
     given = {"user": _decode(events.user), "item": item}
     table = pa.record_batch(given if events.time is None else given | {"time": pa.array(events.time)}).take(order)
     batches = [table.slice(end - count, count) for end, count in zip(ends, np.diff(ends, prepend=0), strict=True)]
@@ -418,8 +418,9 @@ def read_parts(source: str | os.PathLike[str], options: ReadOptions) -> Log:
     columns = replace(
         seen, weight=None, title=None, event=None, left_alone=left_alone, notes=note, n_repeats=log.n_repeats
     )
-    items, times, places = (read.get(name) for name in ("items", "times", "places"))
-    return Log(users, log.items, rows, items, times=times, places=places, columns=columns)
+    return Log(
+        users, log.items, rows, read["items"], None, read.get("times"), columns=columns, places=read.get("places")
+    )
 
 
 def _join_blocks(log: SpreadLog, name: str) -> Any:
