@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from csrr._base.arrays import AnyArray, Int64Array
+from csrr._base.arrays import Int64Array
 from csrr._base.text import show_value
 from csrr.data.errors import DataError
 from csrr.data.ids import IdMap
@@ -346,47 +346,6 @@ def write_cells(folder: Path, block: int, **arrays: Any) -> None:
 def read_users(folder: str | Path, block: int) -> pa.Array:
     """Return the ids of the users of a block, in the order of their rows."""
     return _open_arrow(Path(folder) / f"users-{block}.arrow").get_batch(0).column(0)
-
-
-# Events held out
-
-
-class Held(NamedTuple):
-    """Some users of a block with events held out: how many each keeps and has held out, and the items of these."""
-
-    n_kept: AnyArray
-    kept: AnyArray
-    n_held: AnyArray
-    held: AnyArray
-
-
-def skip_draws(rng: np.random.Generator, count: int) -> np.random.Generator:
-    """Return a generator after `count` draws of 32 bits, which is how it draws from 2 or 2**32 integers."""
-    rng.bit_generator.advance(count // 2)  # type: ignore[attr-defined]
-    if count % 2:
-        rng.integers(2**32)
-    return rng
-
-
-def hold_out_block(
-    folder: str, target: str, block: int, n_held: AnyArray, chosen: AnyArray, rng: np.random.Generator, first: int
-) -> Held:
-    """Hold out `n_held` random events of each user, write the others to `target`, and return the `chosen` users.
-
-    Draws are those of `hold_out` on one machine, where `first` cells are drawn for before these, from `rng` on.
-    """
-    home = Path(folder)
-    indptr, items = (np.load(home / f"{name}-{block}.npy") for name in ("indptr", "items"))
-    counts = np.diff(indptr)
-    rows = np.repeat(np.arange(len(counts)), counts)
-    order = np.argsort(rows << 33 | skip_draws(rng, first).integers(2**32, size=len(items)), kind="stable")
-    is_held = np.empty(len(items), np.bool_)
-    is_held[order] = np.arange(len(items)) - np.repeat(indptr[:-1], counts) < np.repeat(n_held, counts)
-    if not (Path(target) / f"items-{block}.npy").exists():
-        kept_indptr = np.concatenate(([0], np.cumsum(counts - n_held)))
-        write_cells(Path(target), block, indptr=kept_indptr, items=items[~is_held])
-    mine = np.isin(rows, chosen)
-    return Held((counts - n_held)[chosen], items[mine & ~is_held], n_held[chosen], items[mine & is_held])
 
 
 # On one machine

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from csrr._base.arrays import AnyArray, FloatArray
 from csrr._base.progress import show_live_line
 from csrr._base.threads import TimeUpError, cut_off, limit_time, seconds_left, use_threads
 from csrr.data.errors import DataError
-from csrr.data.spread import SpreadLog, hold_out_block, list_files, read_users, skip_draws, spread_log, write_whole
+from csrr.data.spread import SpreadLog, list_files, read_users, spread_log, write_cells, write_whole
 from csrr.models.auto import HASTY_RANK, Chosen, choose_by_rule, describe_search, read_search_space
 from csrr.models.build_problem import ClickCosts, ClickProblem, ProblemSpec, Scaling, Settings, pose_problem
 from csrr.models.fitted_problem import LITTLE, FittedProblem, Neighborhood, refold_users
@@ -32,7 +32,7 @@ from csrr.models.held_out import LEAST_EVENTS, LEAST_USERS, MOST_SCORES, MOST_US
 from csrr.models.search import Search
 from csrr.numerics.dask_cluster import EngineError, count_blocks
 from csrr.numerics.dask_engine import DaskEngine, SpreadPattern, open_engine
-from csrr.numerics.dask_worker import Number
+from csrr.numerics.dask_worker import Number, skip_draws
 from csrr.numerics.factored import Factors
 from csrr.numerics.problem import LowRank
 from csrr.numerics.solver import Callback, Options, Solution, Step, solve
@@ -260,6 +260,36 @@ def _start_search(model: CSRRBase, log: SpreadLog, engine: DaskEngine, space: An
     indptr = np.concatenate(([0], np.cumsum(counts - n_held)))
     pattern = engine.open_pattern(target, log.bounds, indptr, log.n_items)
     return Search(_pose(model, log, pattern, space.given), clicks, heldout, space)
+
+
+class Held(NamedTuple):
+    """Some users of a block with events held out: how many each keeps and has held out, and the items of these."""
+
+    n_kept: AnyArray
+    kept: AnyArray
+    n_held: AnyArray
+    held: AnyArray
+
+
+def hold_out_block(
+    folder: str, target: str, block: int, n_held: AnyArray, chosen: AnyArray, rng: np.random.Generator, first: int
+) -> Held:
+    """Hold out `n_held` random events of each user, write the others to `target`, and return the `chosen` users.
+
+    Draws are those of `hold_out` on one machine, where `first` cells are drawn for before these, from `rng` on.
+    """
+    home = Path(folder)
+    indptr, items = (np.load(home / f"{name}-{block}.npy") for name in ("indptr", "items"))
+    counts = np.diff(indptr)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    order = np.argsort(rows << 33 | skip_draws(rng, first).integers(2**32, size=len(items)), kind="stable")
+    is_held = np.empty(len(items), np.bool_)
+    is_held[order] = np.arange(len(items)) - np.repeat(indptr[:-1], counts) < np.repeat(n_held, counts)
+    if not (Path(target) / f"items-{block}.npy").exists():
+        kept_indptr = np.concatenate(([0], np.cumsum(counts - n_held)))
+        write_cells(Path(target), block, indptr=kept_indptr, items=items[~is_held])
+    mine = np.isin(rows, chosen)
+    return Held((counts - n_held)[chosen], items[mine & ~is_held], n_held[chosen], items[mine & is_held])
 
 
 def _place_rows(rows: AnyArray, parts: list[tuple[AnyArray, AnyArray]], shape: tuple[int, int]) -> Any:

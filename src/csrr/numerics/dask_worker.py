@@ -22,7 +22,6 @@ import numpy as np
 from csrr._base.arrays import AnyArray, FloatArray
 from csrr._base.lazy_jit import compile_loop
 from csrr._base.threads import map_ranges, n_threads, use_threads
-from csrr.data.spread import skip_draws
 from csrr.numerics.neighbors import CellIndex, Likeness, cross_targets, find_nearest_items, gather_grams, group_places
 from csrr.numerics.problem import Pattern, Problem
 from csrr.numerics.thread_engine import THREADS
@@ -374,6 +373,14 @@ def count_items(pattern: Pattern) -> AnyArray:
 def load(pattern: Pattern, prefix: str, number: int) -> AnyArray:
     """Return a block's array that was saved."""
     return open_array(f"{prefix}-{number}.npy")
+
+
+def skip_draws(rng: np.random.Generator, count: int) -> np.random.Generator:
+    """Return a generator after `count` draws of 32 bits, which is how it draws from 2 or 2**32 integers."""
+    rng.bit_generator.advance(count // 2)  # type: ignore[attr-defined]
+    if count % 2:
+        rng.integers(2**32)
+    return rng
 
 
 def draw_signs(pattern: Pattern, number: int, bounds: tuple[int, ...], seed: int, dtype: str) -> AnyArray:
