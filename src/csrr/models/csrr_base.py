@@ -54,8 +54,8 @@ from csrr.numerics.factored import FactoredSolution, Factors
 from csrr.numerics.problem import Loss, LowRank
 from csrr.numerics.solver import Callback, Options, Step, solve
 from csrr.parameters import ParameterError, list_defaults
-from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import Products, RowScorer
+from csrr.results.recommendations import Explanation
 
 Start = Factors | LowRank | None
 """The U that a solver begins at, or None."""

@@ -25,7 +25,7 @@ from csrr.models.schema import (
 )
 from csrr.numerics.feature_ridge import FeatureMap, SimilarItems
 from csrr.parameters import Number, Whole
-from csrr.ranking.explanations import Explanation
+from csrr.results.recommendations import Explanation
 
 if TYPE_CHECKING:
     from csrr.models.csrr_base import CSRRBase

@@ -53,8 +53,8 @@ from csrr.numerics.paper_solvers import compute_upper_bound, fold_in_nonnegative
 from csrr.numerics.problem import LowRank, Pattern, Problem, build, select_rows
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import Number, ParameterError, Whole
-from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import Products, ScoredItems, multiply_own, multiply_pairs, split_rows
+from csrr.results.recommendations import Explanation
 
 if TYPE_CHECKING:
     from csrr.models.csrr_base import CSRRBase

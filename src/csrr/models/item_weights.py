@@ -16,8 +16,8 @@ from csrr.models.estimator import ask_one_state
 from csrr.models.schema import Arrays, sparse_arrays, sparse_from
 from csrr.models.scorer import explain_score
 from csrr.models.store import ModelState
-from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import Products, ScoredItems, add_products, check_rows, multiply_pairs, split_rows
+from csrr.results.recommendations import Explanation
 
 
 class ItemWeightsModel(Recommender):

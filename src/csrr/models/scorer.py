@@ -23,10 +23,10 @@ from csrr.numerics.problem import Pattern
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError, check_number, check_whole
 from csrr.ranking.calibration import Calibration
-from csrr.ranking.explanations import Explanation, spread_amounts
 from csrr.ranking.metrics import HitMetric, mark_hits, ndcg
 from csrr.ranking.reliability import Reliability
 from csrr.ranking.topk import Cells, Products, ScoredItems, score_blocks
+from csrr.results.recommendations import Explanation
 from csrr.results.table import ResultTable
 
 MOST_GROUPS = 20
@@ -500,7 +500,10 @@ def explain_score(
     """
     pair = np.array([model.users_.row(user)]), np.array([model.items_.row(item, "item")])
     score = float(model.score_pairs(*pair)[0])
-    amounts = spread_amounts(amounts, score, neighbors)
+    through = np.zeros(len(amounts), np.float32) if neighbors is None else neighbors
+    if (size := np.abs(amounts).sum()) > 0:
+        amounts = amounts + (score - through.sum() - amounts.sum()) * (np.abs(amounts) / size)
+    amounts = amounts + through
     order = np.argsort(-amounts, kind="stable")
     named = name_items(model, history[order])
     parts = None if neighbors is None else neighbors[order].astype(np.float32)

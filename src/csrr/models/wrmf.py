@@ -49,8 +49,8 @@ from csrr.numerics.factored import Factors, ItemSide, alternate, compute_objecti
 from csrr.numerics.problem import Pattern, Problem, select_rows
 from csrr.numerics.solver import Callback, Options, Step
 from csrr.parameters import Choice, Number, ParameterError, declare, parameter
-from csrr.ranking.explanations import Explanation
 from csrr.ranking.topk import Products
+from csrr.results.recommendations import Explanation
 
 DEFAULT_RANK = 128
 STEP = 2.0

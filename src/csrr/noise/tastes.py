@@ -17,7 +17,7 @@ from csrr._base.arrays import FloatArray
 from csrr.data.ids import Id
 from csrr.numerics.factored import ItemSide
 from csrr.numerics.problem import Pattern
-from csrr.ranking.explanations import Amounts
+from csrr.results.recommendations import Amounts
 
 COMPANY = 3
 """The number of other choices that an item is compared with: the most similar ones."""
