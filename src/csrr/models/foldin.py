@@ -352,12 +352,19 @@ def read_new_items(model: Recommender, clicks: Any) -> tuple[Log, Any]:
 
 
 def make_scorer(
-    model: Recommender, factors: Any = None, weights: Any = None, scale: Any = None, amounts: Any = None
+    model: Recommender,
+    factors: Any = None,
+    weights: Any = None,
+    scale: Any = None,
+    amounts: Any = None,
+    clicks: Any = None,
 ) -> RowScorer:
     """Return a function for the scores of new items by their factors, (n_new, d), and weights, csr (n_items, n_new).
 
     `scale`, (n_users,), multiplies what the weights add; each event counts by `amounts`, (n_events,), or 1 for None.
+    `clicks`, csr of n_users rows, are the histories; None: the training events.
     """
+    histories = model.seen_ if clicks is None else clicks
 
     def score_rows(rows: Rows) -> Float32Array:
         if factors is None:
@@ -365,7 +372,7 @@ def make_scorer(
         else:
             scores = multiply_factors(model.user_factors_[rows], factors)
         if weights is not None:
-            add_products(scores, model.seen_, rows, weights, scale, amounts)
+            add_products(scores, histories, rows, weights, scale, amounts)
         return scores
 
     return score_rows
