@@ -4,6 +4,7 @@ import asyncio
 import errno
 import json
 import os
+from itertools import count
 
 import pytest
 
@@ -101,6 +102,7 @@ def test_a_full_disk_refuses_and_leaves_whole_lines(tmp_path, monkeypatch):
         assert [event.item for event in await store.recent(4, None)] == [4]
 
     monkeypatch.setattr(module.os, "write", write)
+    monkeypatch.setattr(module.time, "time_ns", count(999_999_990, 7).__next__)  # a second ends
     run(use(EventFiles(tmp_path), work))
     assert [each["user"] for each in lines(tmp_path)] == [1, 4]
 

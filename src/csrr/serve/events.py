@@ -190,7 +190,7 @@ class _Files:
     def open(self) -> None:
         """Make the folder, cut off lines that this worker's predecessors could not end, and read all files."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        for path in self._folder.glob(f"*-{self._worker}-*.jsonl"):
+        for path in self._folder.glob(f"*Z-{self._worker}-*.jsonl"):
             _cut_torn(path)
         self._catch_up()
 
@@ -223,7 +223,8 @@ class _Files:
             self._out = -1
         self._began, self._safe = int(now // self._period) * self._period, 0
         period = datetime.fromtimestamp(self._began, UTC).strftime("%Y%m%dT%H%M%SZ")
-        name = f"{period}-{self._worker}-{os.getpid()}-{time.time_ns() % 10**9}.jsonl"
+        # Files of a worker sort by when they were made.
+        name = f"{period}-{self._worker}-{time.time_ns():020d}-{os.getpid()}.jsonl"
         self._out = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         fcntl.flock(self._out, fcntl.LOCK_EX)
         folder = os.open(self._folder, os.O_RDONLY)
