@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import csrr
-from csrr.data.features import FeatureSpace
+from csrr.data.features import FeatureSpace, insert_rows
 
 TAGS = {1: ["red", "big"], 2: ["red"], 3: ["big", "odd"], 4: []}
 
@@ -124,3 +124,13 @@ def test_many_words_are_cut_to_those_of_most_rows(monkeypatch):
 def test_bad_tables_say_what_to_do(source, options, says):
     with pytest.raises(csrr.DataError, match=says):
         encode(source, **options)
+
+
+@pytest.mark.parametrize("few", [0, 100])
+def test_rows_are_inserted_as_numpy_does(few, monkeypatch):
+    monkeypatch.setattr("csrr.data.features.FEW_PLACES", few)
+    array, places = np.arange(12.0).reshape(6, 2), np.array([0, 2, 2, 6])
+    new = -np.arange(8.0).reshape(4, 2)
+    assert np.array_equal(insert_rows(array, places, new), np.insert(array, places, new, axis=0))
+    assert np.array_equal(insert_rows(array[:0], places[:1], 3), np.full((1, 2), 3.0))
+    assert np.array_equal(insert_rows(array, places[:0], 3), array)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csrr.data.errors import DataError, UnknownIdError
-from csrr.data.ids import IdMap
+from csrr.data.ids import IdMap, join_ids
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 STRINGS = st.text(st.characters(exclude_categories=("Cs",)), max_size=8)
@@ -153,3 +153,14 @@ def test_few_ids_are_found_where_many_are() -> None:
     assert [ids.find([name]).item() for name in names] == rows.tolist()
     assert ids.ids[rows].tolist() == names
     assert ids.find(["nobody", "e", "\U0001f601"]).tolist() == [-1, rows[2], -1]
+
+
+@pytest.mark.parametrize("known", [[f"id {place}" for place in range(400)], list(range(-100, 300))])
+def test_few_ids_are_joined_as_many_are(known, monkeypatch) -> None:
+    few = ["\U0001f600", "id 3", "a", "zz"] if isinstance(known[0], str) else [7, 10**12, -500, 301]
+    fast = join_ids(IdMap(known), IdMap(few), "item")
+    monkeypatch.setattr("csrr.data.ids.RARE", 10**9)
+    slow = join_ids(IdMap(known), IdMap(few), "item")
+    assert fast[0] == slow[0]
+    assert fast[0].rows(known).tolist() == slow[0].rows(known).tolist()
+    assert [each.tolist() for each in fast[1:]] == [each.tolist() for each in slow[1:]]

@@ -81,6 +81,25 @@ class Encoded(NamedTuple):
         return there
 
 
+def insert_rows(array: Any, places: Rows, values: Any) -> Any:
+    """Return an array with values, or one for all, before rows at some places, rising: `np.insert`, fast for few."""
+    found = np.empty((len(array) + len(places), *array.shape[1:]), array.dtype)
+    at = places + np.arange(len(places))
+    if len(places) > FEW_PLACES:
+        is_old = np.ones(len(found), np.bool_)
+        is_old[at] = False
+        found[is_old] = array
+    else:
+        starts, ends = [0, *places.tolist()], [*places.tolist(), len(array)]
+        for shift, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            found[start + shift : end + shift] = array[start:end]
+    found[at] = values
+    return found
+
+
+FEW_PLACES = 1000
+
+
 def replace_rows(matrix: Any, rows: Rows, new: Any) -> Any:
     """Return a csr matrix with other rows at some places, rising."""
     lengths, old = np.diff(matrix.indptr), matrix
@@ -93,7 +112,7 @@ def replace_rows(matrix: Any, rows: Rows, new: Any) -> Any:
     lengths = np.diff(old.indptr)
     lengths[rows] = np.diff(new.indptr)
     places = np.repeat(old.indptr[rows], np.diff(new.indptr))
-    data, indices = np.insert(old.data, places, new.data), np.insert(old.indices, places, new.indices)
+    data, indices = insert_rows(old.data, places, new.data), insert_rows(old.indices, places, new.indices)
     starts = np.concatenate(([0], np.cumsum(lengths))).astype(matrix.indptr.dtype)
     return sparse.csr_array((data, indices, starts), shape=matrix.shape)
 
@@ -667,9 +686,11 @@ def _keep_frequent(kept: list[tuple[str, ObjectArray, Float64Array]]) -> tuple[l
     return [each for each in cut if len(each[1])], [f"{left:,} of {n:,} values and words are used: those of most rows"]
 
 
-def join_tables(known: ItemTable, new: FeatureTable, joined: IdMap) -> ItemTable:
-    """Return the columns of a model's item table for all ids; those of new items are added, if of the same kind."""
-    at, rows = known.items.find(joined.ids, "item"), joined.rows(new.ids.ids, "item")
+def join_tables(known: ItemTable, new: FeatureTable, joined: IdMap, at: Rows, rows: Rows) -> ItemTable:
+    """Return the columns of a model's item table for all ids, of which each was at a row of it, `at`, or -1.
+
+    The columns of new items, which are at `rows`, are added, if of the same kind.
+    """
     found = {}
     for name, each in known.columns.items():
         placed = each.take(at) if not each.is_text else ItemColumn(each.kind, _place_rows(each.values, at))

@@ -84,6 +84,13 @@ class IdMap:
         self.identity: bool = self._text is None and (n == 0 or bool(self._ids[0] == 0 and self._ids[-1] == n - 1))
 
     @classmethod
+    def _of(cls, column: pa.Array) -> IdMap:
+        """Return the map of distinct ids, rising."""
+        ids = cls.__new__(cls)
+        cls._set(ids, column)
+        return ids
+
+    @classmethod
     def encode(cls, column: pa.Array) -> tuple[IdMap, Int32Array]:
         """Return the map of the ids of a checked column, and the row of each.
 
@@ -101,9 +108,31 @@ class IdMap:
         order = pc.array_sort_indices(encoded.dictionary)
         row_of_code = np.empty(len(order), np.int32)
         row_of_code[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
-        ids = cls.__new__(cls)
-        cls._set(ids, encoded.dictionary.take(order))
-        return ids, row_of_code[encoded.indices.to_numpy()]
+        return cls._of(encoded.dictionary.take(order)), row_of_code[encoded.indices.to_numpy()]
+
+    def add(self, new: IdMap) -> tuple[IdMap, Int32Array, Int32Array]:
+        """Return the map with a few other ids of the same type, and the rows there of its own and of these.
+
+        Parameters
+        ----------
+        new
+            The others; the map may have some of them.
+
+        Returns
+        -------
+        joined
+            The map, and two arrays of rows.
+        """
+        theirs = self.find(new.ids)
+        is_new = theirs < 0
+        added = new.ids[is_new]
+        places = np.searchsorted(self._ids, added)
+        own = np.arange(len(self)) + np.cumsum(np.bincount(places, minlength=len(self) + 1))[: len(self)]
+        theirs = np.where(is_new, 0, own[theirs])
+        theirs[is_new] = places + np.arange(len(added))
+        ids = np.insert(self._ids, places, added)
+        joined = self._of(pa.array(ids, None if self._text is None else self._text.type))
+        return joined, own.astype(np.int32), theirs.astype(np.int32)
 
     @classmethod
     def range(cls, n: int) -> IdMap:
@@ -119,9 +148,7 @@ class IdMap:
         ids
             The map.
         """
-        ids = cls.__new__(cls)
-        cls._set(ids, pa.array(np.arange(n, dtype=np.int64)))
-        return ids
+        return cls._of(pa.array(np.arange(n, dtype=np.int64)))
 
     @property
     def ids(self) -> Ids:
@@ -286,6 +313,8 @@ def join_ids(known: IdMap, new: IdMap, kind: str) -> tuple[IdMap, Int32Array, In
     parts = [ids.ids for ids in (known, new) if len(ids)]
     if not parts:
         return known, np.empty(0, np.int32), np.empty(0, np.int32)
+    if len(new) * RARE <= len(known):
+        return known.add(new)
     joined, rows = IdMap.encode(_read(np.concatenate(parts), f"{kind} ids"))
     return joined, rows[: len(known)], rows[len(known) :]
 

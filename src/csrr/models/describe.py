@@ -19,6 +19,7 @@ from csrr.data.items import ItemTable
 from csrr.data.log import Log
 from csrr.models.features import (
     Features,
+    Renumbering,
     Strengths,
     add_cells,
     count_events,
@@ -182,7 +183,10 @@ def _add_columns(model: CSRRBase, table: FeatureTable | None, before: ItemTable 
     """Give a model the columns of a table, for rules and to be shown."""
     if before is not None and len(before):
         before = before.align(model.items_)
-        model.set_items(before if table is None else join_tables(before, table, model.items_))
+        if table is not None:
+            at, rows = np.arange(len(before)), model.items_.rows(table.ids.ids, "item")
+            before = join_tables(before, table, model.items_, at, rows)
+        model.set_items(before)
     elif table is not None and (table.columns or table.titles is not None):
         model.set_items(table.to_item_table())
 
@@ -201,7 +205,7 @@ def _add_item_features(model: CSRRBase, given: Given) -> None:
     apply_prior(model, features, own)
     renumber_items(model, given.ids)
     model.features_ = features
-    describe_items(model, np.flatnonzero(~given.has_events))
+    describe_items(model, np.flatnonzero(~given.has_events), given.has_events)
 
 
 def _add_user_features(model: CSRRBase, given: Given) -> None:
@@ -227,17 +231,18 @@ def describe_users(model: CSRRBase, rows: Rows) -> None:
 def add_items(model: Model, source: Any) -> Model:
     """Add items without events to a model, or give those that it knows other features."""
     features, table = _read_table(model, model.features_, model.items_, source, "item")
-    new, before, ids = features.space.encode(table), model.items_, join_ids(model.items_, table.ids, "item")[0]
-    moved = renumber_items(model, ids)
-    rows = ids.rows(table.ids.ids, "item")
-    is_new = count_events(model)[rows] == 0
+    new, (ids, places, rows) = features.space.encode(table), join_ids(model.items_, table.ids, "item")
+    moved = Renumbering.moving(places, len(ids))
+    renumber_items(model, ids, moved)
+    has_events = count_events(model) > 0
+    undescribed = rows[~has_events[rows]]
     encoded = Encoded(moved.place_rows(features.encoded.words), moved.place(features.encoded.dense)).overlay(new, rows)
     model.features_ = replace(features, encoded=encoded)
-    if (before.find(table.ids.ids, "item") >= 0).any():
-        _forget_weights(model, rows[is_new])
-    describe_items(model, rows[is_new])
+    if (moved.old[rows] >= 0).any():
+        _forget_weights(model, undescribed)
+    describe_items(model, undescribed, has_events)
     if model.item_table_ is not None:
-        model.item_table_ = join_tables(model.item_table_, table, ids)
+        model.item_table_ = join_tables(model.item_table_, table, ids, moved.old, rows)
         model.titles_ = model.item_table_.titles
     elif table.titles is not None and model.titles_ is not None:
         model.titles_ = model.titles_.copy()
@@ -322,7 +327,7 @@ MOST_NEAR = 20
 """How many known items gain by a new item in a history: those that are most like it."""
 
 
-def describe_items(model: CSRRBase, rows: Rows) -> None:
+def describe_items(model: CSRRBase, rows: Rows, has_events: BoolArray) -> None:
     """Give items without events, at these rows, the factors and weights that their features say.
 
     It writes into the factors of a model whose items have just been renumbered.
@@ -332,7 +337,7 @@ def describe_items(model: CSRRBase, rows: Rows) -> None:
     fitted, faded = model.fitted_, model.fitted_.faded
     encoded = features.encoded.take(rows)
     factors = features.find_factors(encoded)
-    known = np.flatnonzero(count_events(model) > 0)
+    known = np.flatnonzero(has_events)
     weights = find_weights(features, encoded, rows, known, len(model.items_))
     # The arrays are new: their rows have just been placed.
     items = fitted.items
@@ -421,8 +426,8 @@ class Trial(NamedTuple):
     hidden: Rows
     scores: Callable[[], Float32Array]
     """The scores of the hidden items by the model that knows them, (n, h)."""
-    bars: Callable[[], Float32Array]
-    """The score that a list of LIST_LENGTH of the other items begins at, (n,)."""
+    best_others: Callable[[], Float32Array]
+    """The scores of the LIST_LENGTH best other items of each user, falling, (n, LIST_LENGTH)."""
 
 
 def choose_strengths(encoded: Encoded, targets: Float32Array, trial: Trial | None) -> tuple[Strengths, str]:
@@ -467,20 +472,31 @@ def choose_strengths(encoded: Encoded, targets: Float32Array, trial: Trial | Non
 
 
 def _match_scale(scores: Float32Array, trial: Trial) -> float:
-    """Return the factor by which hidden items are in as many lists as by the model that knows them."""
-    bars, known = trial.bars()[:, None], trial.scores()
-    # Of the cells that either may list: what was clicked the model knows to be so.
+    """Return the factor by which hidden items have as many places in lists as by the model that knows them."""
+    # What was clicked the model knows to be so; of the rest, the hidden item of rank r + 1 among the hidden ones is in
+    # a list of n where it beats the other item of rank n - r.
     rows, columns = np.repeat(np.arange(len(scores)), np.diff(trial.wanted.indptr)), trial.wanted.indices
-    known[rows, columns] = -np.inf
-    n_listed = int((known > bars).sum())
+    rivals = trial.best_others()[:, ::-1]
+    best = []
+    for each in (trial.scores(), scores.copy()):
+        each[rows, columns] = -np.inf
+        best.append(_list_best(each, rivals.shape[1]))
+    known, estimated = best
+    n_listed = int((known > rivals).sum())
     with np.errstate(divide="ignore", invalid="ignore"):
-        needed = np.where((scores > 0) & (bars > 0), bars / scores, np.inf)
-    needed[rows, columns] = np.inf
-    needed = needed.ravel()
+        needed = np.where((estimated > 0) & (rivals > 0), rivals / estimated, np.inf).ravel()
     if n_listed == 0 or not np.isfinite(needed).any():
         return 1.0
     place = min(n_listed, int(np.isfinite(needed).sum())) - 1
     return float(np.partition(needed, place)[place])
+
+
+def _list_best(scores: Float32Array, k: int) -> Float32Array:
+    """Return the k best scores of each row, falling; -inf where there are fewer."""
+    found = np.full((len(scores), k), -np.inf, np.float32)
+    n = min(k, scores.shape[1])
+    found[:, :n] = -np.sort(np.partition(-scores, n - 1, axis=1)[:, :n], axis=1)
+    return found
 
 
 def choose_for_users(model: CSRRBase, encoded: Encoded, targets: Float32Array) -> tuple[Strengths, str]:
@@ -724,19 +740,18 @@ def make_trial(model: CSRRBase, encoded: Encoded) -> Trial | None:
         scores: Float32Array = factors @ items[hidden].T + (scored @ weights[:, hidden]).toarray()
         return scores
 
-    def find_bars() -> Float32Array:
-        bars = np.empty(len(factors), np.float32)
+    def list_others() -> Float32Array:
+        best = np.empty((len(factors), LIST_LENGTH), np.float32)
         for first in range(0, len(factors), 256):
             part = slice(first, first + 256)
             block = factors[part] @ items.T + (scored[part] @ weights).toarray()
             past = clicks[part].tocoo()
             block[past.row, past.col] = -np.inf
             block[:, hidden] = -np.inf
-            k = min(LIST_LENGTH, block.shape[1])
-            bars[part] = -np.partition(-block, k - 1, axis=1)[:, k - 1]
-        return bars
+            best[part] = _list_best(block, LIST_LENGTH)
+        return best
 
-    return Trial(factors, clicks, sparse.csr_array(wanted[:, hidden]), hidden, score_hidden, find_bars)
+    return Trial(factors, clicks, sparse.csr_array(wanted[:, hidden]), hidden, score_hidden, list_others)
 
 
 def _drop_columns(matrix: Any, dropped: BoolArray) -> Any:

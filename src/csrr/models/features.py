@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from csrr._base.arrays import BoolArray, Float32Array, Int64Array, Rows
-from csrr.data.features import Encoded, FeatureSpace, Kind
+from csrr.data.features import Encoded, FeatureSpace, Kind, insert_rows
 from csrr.data.ids import IdMap
 from csrr.models.schema import (
     Arrays,
@@ -135,8 +135,12 @@ class Renumbering(NamedTuple):
     @classmethod
     def of(cls, before: IdMap, after: IdMap, kind: Kind) -> Renumbering:
         """Return where ids are among others."""
-        new = after.find(before.ids, kind)
-        old = np.full(len(after), -1, np.int64)
+        return cls.moving(after.find(before.ids, kind), len(after))
+
+    @classmethod
+    def moving(cls, new: Rows, n: int) -> Renumbering:
+        """Return what each of n rows was, by where the old ones went."""
+        old = np.full(n, -1, np.int64)
         old[new[new >= 0]] = np.flatnonzero(new >= 0)
         return cls(old, new)
 
@@ -144,13 +148,18 @@ class Renumbering(NamedTuple):
         """Return values of the old rows at the new ones, (n, ...), `fill` where there was none; None of None."""
         if array is None:
             return None
-        found = (
-            array[np.maximum(self.old, 0)]
-            if len(array)
-            else np.full((len(self.old), *array.shape[1:]), fill, array.dtype)
-        )
+        if self.only_grows:
+            # Where the new rows are among the old ones.
+            added = np.flatnonzero(self.old < 0)
+            return insert_rows(array, added - np.arange(len(added)), fill)
+        found = array[np.maximum(self.old, 0)]
         found[self.old < 0] = fill
         return found
+
+    @property
+    def only_grows(self) -> bool:
+        """Whether the old rows are all there, in their order, as ids are."""
+        return bool((self.new >= 0).all())
 
     def place_columns(self, matrix: Any) -> Any:
         """Return a csr matrix with its columns at the new places."""
@@ -171,7 +180,7 @@ class Renumbering(NamedTuple):
         placed = np.where(self.old >= 0, lengths[:, np.maximum(self.old, 0)] if n_old else 0, 0)
         indptr = np.concatenate(([0], np.cumsum(placed.ravel()))).astype(matrix.indptr.dtype)
         shape = copies * len(self.old), matrix.shape[1]
-        if (self.new >= 0).all():
+        if self.only_grows:
             found = sparse.csr_array((matrix.data, matrix.indices, indptr), shape=shape)
             found.has_canonical_format = True
             return found
@@ -198,8 +207,8 @@ def add_cells(matrix: Any, more: Any) -> Any:
         data = data.copy()
         data[places[is_there]] += values[is_there]
     new = ~is_there
-    data = np.insert(data, places[new], values[new])
-    indices = np.insert(matrix.indices, places[new], columns[new])
+    data = insert_rows(data, places[new], values[new])
+    indices = insert_rows(matrix.indices, places[new], columns[new])
     counts = np.bincount(rows[new], minlength=matrix.shape[0])
     indptr = matrix.indptr + np.concatenate(([0], np.cumsum(counts))).astype(matrix.indptr.dtype)
     found = sparse.csr_array((data, indices, indptr), shape=matrix.shape)
@@ -210,12 +219,9 @@ def add_cells(matrix: Any, more: Any) -> Any:
 FEW_CELLS = 20_000
 
 
-def renumber_items(model: CSRRBase, items: IdMap) -> Renumbering:
-    """Give a model other items: those that it had at their new rows, new ones without scores, others dropped.
-
-    Return where they went.
-    """
-    moved, fitted = Renumbering.of(model.items_, items, "item"), model.fitted_
+def renumber_items(model: CSRRBase, items: IdMap, moved: Renumbering | None = None) -> None:
+    """Give a model other items: those that it had at their new rows, new ones without scores, others dropped."""
+    moved, fitted = moved or Renumbering.of(model.items_, items, "item"), model.fitted_
     model.items_, model.titles_ = items, moved.place(model.titles_, None)
     model.recent_popularity = moved.place(model.recent_popularity)
     model.item_ages = moved.place(model.item_ages, np.inf)
@@ -239,7 +245,6 @@ def renumber_items(model: CSRRBase, items: IdMap) -> Renumbering:
             faded=faded,
         )
     )
-    return moved
 
 
 def renumber_users(model: CSRRBase, users: IdMap) -> None:
