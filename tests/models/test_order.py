@@ -12,7 +12,7 @@ import csrr
 from csrr import CSRR, DataError, ParameterError
 from csrr._base.threads import TimeUpError, use_threads
 from csrr.models.order import OrderSettings, Session
-from csrr.models.order_search import cut_ahead
+from csrr.models.order_search import Ahead, cut_ahead
 
 GIVEN = {"order": "next", "decay": [0.4, 0.8], "neighbors": 6, "reg_neighbors": 1.0, "history_scaling": 0.2}
 GIVEN |= {"rare_scaling": 0.1, "reg_low_rank": 0.1}
@@ -124,14 +124,15 @@ def test_auto_takes_order_where_it_is_planted_and_leaves_it_where_it_is_not():
 
 def test_the_search_never_sees_an_event_after_the_one_it_predicts(planted):
     log = planted[0]
-    ahead = cut_ahead(log, 0)
+    kept, heldout, has_several = cut_ahead(log, 0)
+    ahead = Ahead.of(kept, heldout, has_several=has_several)
     ages = log.find_ages()
-    assert not ahead.has_several
+    assert not has_several
     assert len(ahead.rows) == 400
-    assert len(ahead.log) == len(log) - 400
+    assert len(kept) == len(log) - 400
     newest = log.item_rows[ages == 0]
-    assert ahead.heldout[ahead.rows].indices.tolist() == newest[ahead.rows].tolist()
-    assert ahead.log.find_ages().max() == ages.max() - 1
+    assert ahead.heldout.indices.tolist() == newest[ahead.rows].tolist()
+    assert ahead.ages.max() == ages.max() - 1
 
 
 @pytest.mark.parametrize("way", ["share", "last", "time"])
@@ -142,12 +143,12 @@ def test_where_several_events_are_to_be_predicted_the_search_holds_out_several(w
     if way == "share":
         train, test = csrr.split(log, by="last", ratio=0.8)
         assert (train.cut, len(test)) == ("share", 500 * 3)
-        ahead = cut_ahead(train, 0)
+        kept, held, has_several = cut_ahead(train, 0)
     else:
-        ahead = cut_ahead(log, 0, way)
-    assert ahead.has_several
-    assert len(ahead.rows) == 500
-    seen, held = ahead.log.to_csr(), ahead.heldout
+        kept, held, has_several = cut_ahead(log, 0, way)
+    assert has_several
+    assert np.count_nonzero(held.user_counts()) == 500
+    seen, held = kept.to_csr(), held.to_csr()
     assert not seen.multiply(held).nnz
     times = {(u, i): t for u, i, t in zip(table["user"], table["item"], table["time"], strict=True)}
     for user in (0, 17, 400):

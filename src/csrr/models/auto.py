@@ -16,7 +16,7 @@ from csrr.model_parameters import HoldOut
 from csrr.models.build_problem import RULE, Settings, build_problem, estimate_genuine_events
 from csrr.models.held_out import LEAST_USERS, LIST_LENGTH, hold_out, resolve_way
 from csrr.models.order import IGNORE, FadedScores, OrderFacts, OrderSettings, knows_order, list_sequences
-from csrr.models.order_search import FIRST_DECAY, NEXT_RULE, ORDER_COLUMNS, OrderSearch, Point, cut_ahead
+from csrr.models.order_search import FIRST_DECAY, NEXT_RULE, ORDER_COLUMNS, Ahead, OrderSearch, Point, cut_ahead
 from csrr.models.schema import FLOATS, WHOLE, Arrays, Values
 from csrr.models.search import COST_COLUMN, TRIAL_COLUMNS, Search, SearchSpace, compute_error
 from csrr.models.store import ModelState
@@ -244,23 +244,29 @@ def _choose_order(model: CSRRBase, log: Log, user_costs: Any, item_costs: Any) -
     by_rule = IGNORE if len(kinds) > 1 else order
     try:
         with cut_off(seconds_left(0.5)):
-            ahead = cut_ahead(log, model.seed, model.hold_out)
-            if ahead is None:
+            parts = cut_ahead(log, model.seed, model.hold_out)
+            if parts is None:
                 note = f"by rule: fewer than {LEAST_USERS} users have events enough to hold out their last"
                 return choose_by_rule(space.given, note, by_rule)
-            of_next = read_search_space(model, "next")
-            built = build_problem(
-                model, ahead.log, (of_next if kinds == ("next",) else space).given, user_costs, item_costs
-            )
-            given = of_next.given._replace(
-                strength=of_next.given.strength if "strength" in space else built.problem.l1 / built.noise,
-                max_rank=min(of_next.given.max_rank or NEXT_RULE.max_rank or 1, *built.problem.pattern.shape),
-            )
-            plain = Search(built, ahead.log.to_csr(), ahead.heldout, space)
-            search = OrderSearch(plain, ahead, Point(given, order), left | of_next.open, float(model.user_scaling))
-            point = search.run(kinds)
+            kept, heldout, has_several = parts
+            given = read_search_space(model, "next" if kinds == ("next",) else None).given
+            built = build_problem(model, kept, given, user_costs, item_costs)
+            plain = Search(built, kept.to_csr(), heldout.to_csr(), space)
+            return search_order(model, plain, Ahead.of(kept, heldout, has_several=has_several), kinds)
     except TimeUpError:
         return choose_by_rule(space.given, "by rule: the time limit left no time for a search", by_rule)
+
+
+def search_order(model: CSRRBase, plain: Search, ahead: Ahead, kinds: tuple[Any, ...]) -> Chosen:
+    """Return the settings and the use of the order that rank best what comes next; `plain` is the search without."""
+    space, built, of_next = plain.space, plain.built, read_search_space(model, "next")
+    order, left = resolve_order(model, kinds[-1])
+    given = of_next.given._replace(
+        strength=of_next.given.strength if "strength" in space else built.problem.l1 / built.noise,
+        max_rank=min(of_next.given.max_rank or NEXT_RULE.max_rank or 1, *built.problem.pattern.shape),
+    )
+    search = OrderSearch(plain, ahead, Point(given, order), left | of_next.open, float(model.user_scaling))
+    point = search.run(kinds)
     rows = [
         (t.rank, *p._replace(max_rank=p.max_rank or 0), *list_order(o), t.scores.mean(), compute_error(t.scores))
         for (p, o), t in search.trials.items()

@@ -31,7 +31,15 @@ from csrr.models.engines import find_engine, find_ranking_engine
 from csrr.models.estimator import count_clicks
 from csrr.models.features import FeatureFacts, declare_parts
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
-from csrr.models.order import IN_NO_ORDER, ORDER_PARTS, FadedScores, OrderFacts, OrderSettings, fit_faded
+from csrr.models.order import (
+    IN_NO_ORDER,
+    ORDER_PARTS,
+    FadedScores,
+    OrderFacts,
+    OrderSettings,
+    fit_faded,
+    list_sequences,
+)
 from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
 from csrr.models.scorer import explain_score, solve_penalized
 from csrr.models.store import ModelState, factors
@@ -249,7 +257,7 @@ class FittedProblem:
         """
         problem, scaling, engine, faded = built.problem, built.scaling, built.problem.engine, None
         if order.kind != "ignore":
-            faded = fit_faded(log, built, engine.get(factors.items), neighborhood, order)
+            faded = fit_faded(partial(list_sequences, log), built, engine.get(factors.items), neighborhood, order)
             neighborhood = Neighborhood.none(log.n_items)
         units, free = scaling.make_targets(problem.pattern), not model.is_paper_form
         explained = _explain_clicks(problem, factors, neighborhood.score_clicks(model.seen_, built.genuine), units)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -206,18 +206,24 @@ def make_taste(items: FloatArray, l1: float, scaling: FloatArray) -> tuple[Float
 
 def divide_rare(sequences: Sequences, power: float) -> Float32Array:
     """Return what the scores of items are multiplied by, (m,): their numbers of events to the power -`power`."""
-    counts = np.maximum(np.bincount(sequences.items, minlength=sequences.n_items), 1)
-    divided: Float32Array = (counts ** -float(power)).astype(np.float32)
+    divided: Float32Array = (np.maximum(sequences.counts, 1) ** -float(power)).astype(np.float32)
     return divided
 
 
 def fit_faded(
-    log: Log, built: ClickProblem, items: FloatArray, neighborhood: Neighborhood, order: OrderSettings
+    sequences: Callable[[], Sequences],
+    built: ClickProblem,
+    items: FloatArray,
+    neighborhood: Neighborhood,
+    order: OrderSettings,
 ) -> FadedScores:
-    """Return the scores of histories that fade, by the factors of items, (m, r), and the neighbors without order."""
+    """Return the scores of histories that fade, by the factors of items, (m, r), and the neighbors without order.
+
+    `sequences` gives the events of the log in order, where that counts for more than which are recent.
+    """
     taste = make_taste(items, built.problem.l1 / (built.costs.alpha * built.clicks.level), built.scaling.item)
     if order.kind == "next":
-        return fit_next(list_sequences(log), taste, built.settings, order)
+        return fit_next(sequences(), taste, built.settings, order)
     return fade_scores(taste, neighborhood.weights, neighborhood.power, order.decays)
 
 

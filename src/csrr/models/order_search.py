@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from csrr._base.arrays import Float32Array, Float64Array
+from csrr._base.arrays import AnyArray, Float32Array, Float64Array, Int32Array
 from csrr._base.threads import TimeUpError, run_ranges
 from csrr.data.log import Log
 from csrr.model_parameters import HoldOut
@@ -57,24 +57,32 @@ class Point(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """A log without what comes next, and that: the events `heldout`, csr (n_users, m), of the users `rows`, (n,)."""
+    """The `sequences` of all users without what comes next and, of the users `rows`, (r,), that: `heldout`, csr (r, m).
 
-    log: Log
+    `clicks`, csr (r, m), is what these had before, and `ages` says how many of it came later, for each event.
+    """
+
+    sequences: Sequences
+    rows: AnyArray
+    clicks: Any
+    ages: Int32Array
     heldout: Any
-    rows: Any
     has_several: bool = False
 
     @classmethod
     def of(cls, log: Log, heldout: Log, *, has_several: bool) -> Ahead:
         """Return a log without the events of another."""
-        return cls(log, heldout.to_csr(), np.flatnonzero(heldout.user_counts()), has_several)
+        rows = np.flatnonzero(heldout.user_counts())
+        ages = log.find_ages()[np.isin(log.user_rows, rows)]
+        return cls(list_sequences(log), rows, log.to_csr()[rows], ages, heldout.to_csr()[rows], has_several)
 
 
-def cut_ahead(log: Log, seed: int, way: HoldOut = "auto") -> Ahead | None:
+def cut_ahead(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log, bool] | None:
     """Return a log up to each user's last event of the target type, and these events; None where they are too few.
 
     No event that came later stays. Users with less than LEAST_EVENTS keep all. Where the log's own test has several
-    events of a user, or where `way` asks for it, `hold_out` says which are cut off instead.
+    events of a user, or where `way` asks for it, `hold_out` says which are cut off instead. The last value returned:
+    whether a user may have several.
     """
     if way == "random":
         hint = "must be 'last' or 'time' with an order: random events do not tell what comes next"
@@ -82,7 +90,7 @@ def cut_ahead(log: Log, seed: int, way: HoldOut = "auto") -> Ahead | None:
     if way != "auto" or log.cut in ("share", "time"):
         parts = hold_out(log, seed, resolve_way(log, way), SHARE_AHEAD)
         if parts is not None or way != "auto":
-            return None if parts is None else Ahead.of(*parts, has_several=True)
+            return None if parts is None else (*parts, True)
     ages, is_target, users = log.find_ages(), log.is_target, log.user_rows
     last = np.full(log.n_users, np.iinfo(np.int32).max)
     np.minimum.at(last, users[is_target], ages[is_target])
@@ -95,7 +103,7 @@ def cut_ahead(log: Log, seed: int, way: HoldOut = "auto") -> Ahead | None:
     measured = np.sort(np.random.default_rng(seed).permutation(np.flatnonzero(held))[:most])
     is_measured = np.zeros(len(log), np.bool_)
     is_measured[measured] = True
-    return Ahead.of(log.select(~has_enough | (ages > last[users])), log.select(is_measured), has_several=False)
+    return log.select(~has_enough | (ages > last[users])), log.select(is_measured), False
 
 
 @dataclass(eq=False)
@@ -117,13 +125,6 @@ class OrderSearch:
     _shared: dict[Any, Taste] = field(default_factory=dict)
     _found: tuple[Any, NextItems] | None = None
     is_cut: bool = False
-
-    def __post_init__(self) -> None:
-        log, rows = self.ahead.log, self.ahead.rows
-        self.sequences: Sequences = list_sequences(log)
-        self.clicks: Any = log.to_csr()[rows]
-        self.ages: Any = log.find_ages()[np.isin(log.user_rows, rows)]
-        self.heldout: Any = self.ahead.heldout[rows]
 
     def run(self, kinds: Sequence[str]) -> Point:
         """Return the best point of these kinds of order, of those that there was time to try."""
@@ -165,7 +166,7 @@ class OrderSearch:
                 point = self._take_larger(point, _change(point, decays=decays))
         if "neighbors" in self.open:
             for more in MORE:
-                if point.settings.neighbors == more // 2 and more < self.ahead.log.n_items:
+                if point.settings.neighbors == more // 2 and more < self.ahead.sequences.n_items:
                     point = self._take_larger(point, _change(point, neighbors=more))
         if "max_rank" in self.open:
             most = min(self.search.built.problem.pattern.shape)
@@ -241,7 +242,7 @@ class OrderSearch:
             ridges, parts = ridges[:1], (np.zeros(len(order.decays) * len(taste.right) + 1, np.int64), parts[1])
         left, _ = self._find_taste(base.settings)
         scores = FadedScores(order.decays, taste.shares, left, taste.right, None)
-        bonus = np.stack([divide_rare(self.sequences, power) for power in rares])
+        bonus = np.stack([divide_rare(self.ahead.sequences, power) for power in rares])
         ranks = self._rank(scores, *parts, weights, bonus)
         tried = []
         for ridge, by_ridge in zip(ridges, ranks, strict=True):
@@ -252,8 +253,11 @@ class OrderSearch:
 
     def _rank(self, scores: FadedScores, indptr: Any, indices: Any, weights: Any, bonus: Float32Array) -> Float64Array:
         """The rank of each held-out item for several weights, (w, nnz), and factors on items, (b, m): (w, b, items)."""
-        users, faded = scores.find_users(self.clicks, self.ages), scores.fade(self.clicks, self.ages)
-        seen, held = self.clicks, self.heldout
+        users, faded = (
+            scores.find_users(self.ahead.clicks, self.ahead.ages),
+            scores.fade(self.ahead.clicks, self.ahead.ages),
+        )
+        seen, held = self.ahead.clicks, self.ahead.heldout
         ranks = np.empty((len(weights), len(bonus), held.nnz))
 
         def rank(start: int, stop: int) -> None:
@@ -267,7 +271,7 @@ class OrderSearch:
     def _grade(self, ranks: Float64Array) -> Float64Array:
         """The NDCG of each user, by the ranks of their held-out events."""
         gains = np.where(ranks <= LIST_LENGTH, 1 / np.log2(1 + ranks), 0)
-        starts = self.heldout.indptr
+        starts = self.ahead.heldout.indptr
         best = np.cumsum(1 / np.log2(np.arange(2, LIST_LENGTH + 2)))[np.minimum(np.diff(starts), LIST_LENGTH) - 1]
         graded: Float64Array = np.add.reduceat(gains, starts[:-1]) / best
         return graded
@@ -297,7 +301,7 @@ class OrderSearch:
         """The regression of a point; only the latest is kept."""
         key = point.order.decays, point.settings.neighbors, point.order.horizon
         if self._found is None or self._found[0] != key:
-            self._found = key, NextItems(self.sequences, *key)
+            self._found = key, NextItems(self.ahead.sequences, *key)
         return self._found[1]
 
     # As without order, of all that was or of what was recently
@@ -314,7 +318,11 @@ class OrderSearch:
         built = self.search.built.with_settings(settings._replace(cost_ratio=1.0, reg_sparse=1.0))
         neighborhood = Neighborhood.of(built, u.split(), self.user_scaling)
         taste = make_taste(self.search.built.problem.engine.get(Factors.of(u.trim()).items), l1, built.scaling.item)
-        given, weights, ones = self.given.order, neighborhood.weights, np.ones((1, self.ahead.log.n_items), np.float32)
+        given, weights, ones = (
+            self.given.order,
+            neighborhood.weights,
+            np.ones((1, self.ahead.sequences.n_items), np.float32),
+        )
 
         def measure(decays: tuple[float, ...]) -> Point:
             point = Point(settings, OrderSettings("recent", decays))

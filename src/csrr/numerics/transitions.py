@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,8 @@ TASTE_RIDGE = 0.01
 class Sequences:
     """The items of each user, oldest first: those of user u are items[starts[u]:starts[u + 1]].
 
-    `starts` is (n + 1,), `items` (n_events,).
+    `starts` is (n + 1,), `items` (n_events,). What is computed of them is a map over ranges of users, of items or of
+    columns: here all at once, where the sequences are with other processes (`DaskSequences`) a range for each.
     """
 
     starts: Int64Array
@@ -49,16 +51,41 @@ class Sequences:
         return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
 
     @cached_property
-    def by_item(self) -> tuple[Int64Array, Int64Array]:
-        """The events of each item, in order: where each item's begin, (m + 1,), and their places, (n_events,)."""
-        starts = np.concatenate(([0], np.cumsum(np.bincount(self.items, minlength=self.n_items))))
-        return starts, np.argsort(self.items, kind="stable")
+    def counts(self) -> Int64Array:
+        """The number of events of each item, (m,)."""
+        return np.bincount(self.items, minlength=self.n_items)
 
     @cached_property
+    def by_item(self) -> tuple[Int64Array, Int64Array, Int32Array]:
+        """The events of each item, in order: where each item's begin, (m + 1,), their places and users, (n_events,)."""
+        places = np.argsort(self.items, kind="stable")
+        return np.concatenate(([0], np.cumsum(self.counts))), places, self.users[places]
+
+    def find_ages(self, start: int, stop: int) -> Int32Array:
+        """Return the number of later events of the same user, for each event of some users, (events,)."""
+        ends = np.repeat(self.starts[start + 1 : stop + 1], np.diff(self.starts[start : stop + 1]))
+        return (ends - 1 - np.arange(self.starts[start], self.starts[stop])).astype(np.int32)
+
+    @property
     def ages(self) -> Int32Array:
         """The number of later events of the same user, for each event, (n_events,)."""
-        ends = np.repeat(self.starts[1:], np.diff(self.starts))
-        return (ends - 1 - np.arange(len(self.items))).astype(np.int32)
+        return self.find_ages(0, len(self.starts) - 1)
+
+    def cut(self, length: int, most: int | None = None) -> list[int]:
+        """Return bounds of ranges of `length` things, of which `most` may be computed at once; None: all."""
+        return [*range(0, length, max(most or length, 1)), length]
+
+    def cut_users(self) -> list[int]:
+        """Return bounds of ranges of users, which depend on nothing but the events."""
+        return [0, len(self.starts) - 1]
+
+    def cut_sum(self, length: int) -> list[int]:
+        """Return bounds of ranges of things that are added up, which depend on nothing but their number."""
+        return [0, length]
+
+    def map(self, work: Callable[..., Any], bounds: Sequence[int], *args: Any) -> list[Any]:
+        """Return what `work(start, stop, *args)`, a method of `NextItems` or its images, returns for each range."""
+        return [work(start, stop, *args) for start, stop in pairwise(bounds)]
 
 
 class Fading(NamedTuple):
@@ -98,10 +125,25 @@ class Fading(NamedTuple):
 
 @compile_loop(fastmath=True)
 def find_before(  # type: ignore[no-untyped-def]
-    start, stop, item_starts, places, items, users, starts, reaches, crosses, norms, sums, touched, support, crossed
+    start,
+    stop,
+    item_starts,
+    places,
+    users,
+    items,
+    starts,
+    reaches,
+    crosses,
+    norms,
+    sums,
+    touched,
+    base,
+    support,
+    crossed,
 ):
-    # support[j, c*k + r] = c*m + i for the k items i with the largest crossed[j, c*k + r] = C_ij / norms[c, i], where
-    # C_ij is the sum over all t of x_ti * y_tj. `sums`, zeros, and `touched` are there to work in, (m,) both.
+    # support[j - base, c*k + r] = c*m + i for the k items i with the largest C_ij / norms[c, i], and C_ij at the same
+    # place of `crossed`, the sum over all t of x_ti * y_tj. `sums`, zeros, and `touched` are there to work in, (m,)
+    # both.
     n_decays, m = norms.shape
     k = support.shape[1] // n_decays
     for j in range(start, stop):
@@ -109,14 +151,14 @@ def find_before(  # type: ignore[no-untyped-def]
             n_touched = 0
             for at in range(item_starts[j], item_starts[j + 1]):
                 t = places[at]
-                first = max(starts[users[t]], t - reaches[c])
+                first = max(starts[users[at]], t - reaches[c])
                 for s in range(first, t):
                     i = items[s]
                     if sums[i] == 0:
                         touched[n_touched] = i
                         n_touched += 1
                     sums[i] += crosses[c, t - 1 - s]
-            values, chosen = crossed[j, c * k : (c + 1) * k], support[j, c * k : (c + 1) * k]
+            values, chosen = crossed[j - base, c * k : (c + 1) * k], support[j - base, c * k : (c + 1) * k]
             size = np.int64(0)
             for at in range(n_touched):
                 i = touched[at]
@@ -146,8 +188,8 @@ def fill_grams(  # type: ignore[no-untyped-def]
     at,
     item_starts,
     places,
-    items,
     users,
+    items,
     starts,
     windows,
     powers,
@@ -170,7 +212,7 @@ def fill_grams(  # type: ignore[no-untyped-def]
         c, i = rows[t] // m, rows[t] % m
         for event in range(item_starts[i], item_starts[i + 1]):
             s = places[event]
-            begin, end = starts[users[s]], starts[users[s] + 1]
+            begin, end = starts[users[event]], starts[users[event] + 1]
             for other in range(s, min(end, s + windows[c] + 1)):
                 left = min(end - 1 - other, last_tail)
                 for e in range(n_decays):
@@ -245,16 +287,16 @@ def add_explained(start, stop, support, image, right, explained):  # type: ignor
 
 @compile_loop(fastmath=True)
 def solve_next(  # type: ignore[no-untyped-def]
-    start, stop, first, support, grams, crossed, explained, scale, rhos, scaled, asked, lower, x, out
+    start, stop, support, grams, crossed, explained, scale, rhos, scaled, asked, lower, x, out
 ):
-    # out[r, j - start] = D (D G D + rhos[r]*I)^-1 D (crossed - explained) on the predictors of item first + j,
+    # out[r, j - start] = D (D G D + rhos[r]*I)^-1 D (crossed - explained) on the predictors of item j,
     # D = diag(scale); returns the first item whose system is singular, -1 if none is.
     # `scaled`, (P*(P + 1)/2,), `asked`, (P,), `lower`, (P, P), and `x`, (P,), are there to work in.
     width, singular = support.shape[1], -1
     for j in range(start, stop):
-        predictors, taken = support[first + j], 0
+        predictors, taken = support[j], 0
         while taken < width and predictors[taken] >= 0:
-            left_over = np.float64(crossed[first + j, taken]) - explained[first + j, taken]
+            left_over = np.float64(crossed[j, taken]) - explained[j, taken]
             asked[taken] = left_over * scale[predictors[taken]]
             taken += 1
         for a in range(taken):
@@ -263,7 +305,7 @@ def solve_next(  # type: ignore[no-untyped-def]
                 scaled[place] = grams[j, place] * scale[predictors[a]] * scale[predictors[b]]
         for r in range(len(rhos)):
             if not factorize(scaled, taken, rhos[r], lower) and singular < 0:
-                singular = first + j
+                singular = j
             x[:taken] = asked[:taken]
             substitute(lower, taken, x)
             for a in range(taken):
@@ -304,31 +346,49 @@ class NextItems:
         """The decays, with their windows."""
         return Fading.of(self.decays, int(np.diff(self.sequences.starts).max(initial=1)), self.horizon)
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What it is made of besides the sequences."""
+        return self.decays, self.width, self.horizon
+
     @cached_property
     def diagonal(self) -> Float64Array:
         """The diagonal of G, (C*m,)."""
-        ages = np.minimum(self.sequences.ages, self.fading.tails.shape[2] - 1)
-        sums = [
-            np.bincount(self.sequences.items, tails[ages], self.sequences.n_items)
-            for tails in np.diagonal(self.fading.tails).T
-        ]
-        return np.concatenate(sums)
+        parts: list[Float64Array] = self.sequences.map(self.sum_squares, self.sequences.cut_users())
+        return sum(parts[1:], parts[0])
+
+    def sum_squares(self, start: int, stop: int) -> Float64Array:
+        """Return what some users add to the diagonal of G, (C*m,)."""
+        own, last = self.sequences, self.fading.tails.shape[2] - 1
+        ages = np.minimum(own.find_ages(start, stop), last)
+        items = own.items[own.starts[start] : own.starts[stop]]
+        return np.concatenate(
+            [np.bincount(items, each[ages], own.n_items) for each in np.diagonal(self.fading.tails).T]
+        )
 
     @cached_property
     def _found(self) -> tuple[Int32Array, Float32Array]:
         """The predictors of each item, -1 after the last, and C at them, (m, C*width) both."""
+        own = self.sequences
+        norms = np.empty(0) if not self.width else np.sqrt(np.maximum(self.diagonal, np.finfo(np.float64).tiny))
+        support, crossed = zip(*own.map(self.find_predictors, own.cut(own.n_items), norms), strict=True)
+        return _join(support, 0), _join(crossed, 0)
+
+    def find_predictors(self, first: int, last: int, norms: Float64Array) -> tuple[Int32Array, Float32Array]:
+        """Return the predictors of some items, and C at them, (items, C*width) both."""
         own, m = self.sequences, self.sequences.n_items
-        support = np.full((m, len(self.decays) * min(self.width, m)), -1, np.int32)
+        support = np.full((last - first, len(self.decays) * min(self.width, m)), -1, np.int32)
         crossed = np.zeros(support.shape, np.float32)
         if not self.width:
             return support, crossed
-        norms = np.sqrt(np.maximum(self.diagonal, np.finfo(np.float64).tiny)).reshape(-1, m)
-        given = *own.by_item, own.items, own.users, own.starts, self.fading.reaches, self.fading.crosses, norms
+        events = *own.by_item, own.items, own.starts
+        given = *events, self.fading.reaches, self.fading.crosses, norms.reshape(-1, m)
 
         def find(start: int, stop: int) -> None:
-            find_before(start, stop, *given, np.zeros(m), np.empty(m, np.int32), support, crossed)
+            work = np.zeros(m), np.empty(m, np.int32)
+            find_before(first + start, first + stop, *given, *work, first, support, crossed)
 
-        run_ranges(find, _cut(m))
+        run_ranges(find, _cut(last - first))
         order = np.argsort(support < 0, axis=1, kind="stable")
         return np.take_along_axis(support, order, 1), np.take_along_axis(crossed, order, 1)
 
@@ -349,8 +409,7 @@ class NextItems:
 
     def scale(self, power: float) -> Float64Array:
         """Return the diagonal of D, (C*m,): the items' numbers of events to the power -`power`."""
-        counts = np.maximum(np.bincount(self.sequences.items, minlength=self.sequences.n_items), 1)
-        return np.tile(counts ** -float(power), len(self.decays))
+        return np.tile(np.maximum(self.sequences.counts, 1) ** -float(power), len(self.decays))
 
     def find_taste(self, left: FloatArray, right: FloatArray) -> Taste:
         """Return common taste x_t @ left @ right.T, `left` and `right` (m, r), turned to what comes next.
@@ -366,8 +425,12 @@ class NextItems:
         n_decays, rank = len(self.decays), left.shape[1]
         if not rank:
             return Taste(right.astype(np.float32), np.zeros(n_decays), np.zeros_like(self.crossed))
-        images = _Images(self, left)
-        squares, reached = images.find_squares(), self._find_reached(left)
+        own, images = self.sequences, Images(self, left)
+        n_images = len(images.panels)
+        squares = np.concatenate(own.map(images.square, own.cut(n_images)), axis=2).reshape(n_decays * rank, -1)
+        squares = (squares + squares.T) / 2
+        parts = own.map(self.find_reached, own.cut(rank), left)
+        reached = _join([each.reshape(own.n_items, n_decays, -1) for each in parts], 2).reshape(own.n_items, -1)
         of_decays = np.einsum("ckek->ce", squares.reshape(n_decays, rank, n_decays, rank))
         matched = np.einsum("jck,jk->c", reached.reshape(-1, n_decays, rank), right)
         shares = np.linalg.lstsq(of_decays, matched, rcond=1e-9)[0]
@@ -376,13 +439,18 @@ class NextItems:
         if ridge > 0:
             squares[np.diag_indices_from(squares)] += ridge
             drawn_to = np.linalg.solve(squares, (reached + ridge * drawn_to).T).T
-        explained = images.explain(drawn_to.astype(np.float32))
+        explained = np.zeros_like(self.crossed)
+        if explained.size:
+            given = drawn_to.astype(np.float32), self.support
+            for part in own.map(images.explain, own.cut_sum(n_images), *given):
+                explained += part
         # In the basis of what was given.
         found = (drawn_to.reshape(-1, n_decays, rank) @ turn).reshape(drawn_to.shape)
         return Taste(found.astype(np.float32), shares, explained)
 
-    def _find_reached(self, left: Float32Array) -> Float32Array:
-        """The sum over all t of y_t z_t', (m, C*r)."""
+    def find_reached(self, first: int, last: int, left: Float32Array) -> Float32Array:
+        """Return the sum over all t of y_t z_t', (m, C*columns), for some columns of `left`."""
+        left = np.ascontiguousarray(left[:, first:last])
         own, decays, rank = self.sequences, self.fading.decays.astype(np.float32), left.shape[1]
         reached = np.zeros((own.n_items, len(decays) * rank), np.float32)
 
@@ -396,39 +464,51 @@ class NextItems:
 
     def solve(self, taste: Taste, power: float, rhos: Sequence[float]) -> Float32Array:
         """Return S on the support for each rho, (len(rhos), m, C*width); a singular system raises SingularError."""
-        support, crossed = self._found
-        (m, width), strengths = support.shape, np.asarray(rhos, np.float64)
-        found = np.zeros((len(strengths), m, width), np.float32)
-        scale = self.scale(power)
-        singular = []
-        for first, grams in self._list_grams():
-
-            def solve(start: int, stop: int, first: int = first, grams: Float32Array = grams) -> int:
-                out = np.zeros((len(strengths), stop - start, width), np.float32)
-                work = np.empty(width * (width + 1) // 2), np.empty(width), np.empty((width, width)), np.empty(width)
-                given = first, support, grams, crossed, taste.explained, scale, strengths
-                bad = int(solve_next(start, stop, *given, *work, out))
-                found[:, first + start : first + stop] = out
-                return bad
-
-            singular += [bad for bad in map_ranges(solve, _cut(len(grams))) if bad >= 0]
-        if singular:
+        own, (m, width) = self.sequences, self.support.shape
+        strengths, scale = np.asarray(rhos, np.float64), self.scale(power)
+        given = self.support, self.crossed, taste.explained, scale, strengths
+        most = max(_LEAST_ITEMS, _GRAM_BYTES // (2 * max(width, 1) * (width + 1)))
+        parts = own.map(self.solve_items, own.cut(m, most if most < m else None), *given)
+        if singular := [bad for _, bad in parts if bad >= 0]:
             raise SingularError(f"the predictors of item row {singular[0]} are linearly dependent")
+        found: Float32Array = _join([each for each, _ in parts], 1)
         return found
 
-    def _list_grams(self) -> Any:
-        """The first item and the Gram matrices, (items, P*(P + 1)/2), of ranges of items, or of all where they fit."""
-        m, width = self.support.shape
-        if 2 * m * width * (width + 1) <= _GRAM_BYTES:
-            yield 0, self._all_grams
-            return
-        size = max(_LEAST_ITEMS, _GRAM_BYTES // (2 * max(width, 1) * (width + 1)))
-        for first in range(0, m, size):
-            yield first, self._fill_grams(self.support[first : first + size])
+    def solve_items(
+        self,
+        first: int,
+        last: int,
+        support: Int32Array,
+        crossed: Float32Array,
+        explained: Float32Array,
+        scale: Float64Array,
+        rhos: Float64Array,
+    ) -> tuple[Float32Array, int]:
+        """Return S on the support of some items, (len(rhos), items, C*width), and a singular item or -1."""
+        support, crossed = np.ascontiguousarray(support[first:last]), np.ascontiguousarray(crossed[first:last])
+        explained = np.ascontiguousarray(explained[first:last])
+        grams, width = self._keep_grams(first, support), support.shape[1]
+
+        def solve(start: int, stop: int) -> tuple[int, Float32Array]:
+            out = np.zeros((len(rhos), stop - start, width), np.float32)
+            work = np.empty(width * (width + 1) // 2), np.empty(width), np.empty((width, width)), np.empty(width)
+            return int(solve_next(start, stop, support, grams, crossed, explained, scale, rhos, *work, out)), out
+
+        singular, parts = zip(*map_ranges(solve, _cut(len(support))), strict=True)
+        bad = next((each for each in singular if each >= 0), -1)
+        return np.concatenate(parts, axis=1), bad + first if bad >= 0 else -1
+
+    def _keep_grams(self, first: int, support: Int32Array) -> Float32Array:
+        """G among the predictors of some items: the latest are kept, where they are of all items that are asked for."""
+        if self._kept.get("at") != (first, len(support)):
+            self._kept.clear()
+            self._kept.update(at=(first, len(support)), grams=self._fill_grams(support))
+        grams: Float32Array = self._kept["grams"]
+        return grams
 
     @cached_property
-    def _all_grams(self) -> Float32Array:
-        return self._fill_grams(self.support)
+    def _kept(self) -> dict[str, Any]:
+        return {}
 
     def _fill_grams(self, support: Int32Array) -> Float32Array:
         """G among the predictors of some items, (items, P*(P + 1)/2): lower triangles, row by row."""
@@ -436,7 +516,7 @@ class NextItems:
         grams = np.empty((len(support), width * (width + 1) // 2), np.float32)
         rows, firsts, at = group_places(support)
         fading, n_sums = self.fading, len(self.decays) * own.n_items
-        events = *own.by_item, own.items, own.users, own.starts
+        events = *own.by_item, own.items, own.starts
         given = rows, firsts, at, *events, fading.windows, fading.powers, fading.tails, support
         run_ranges(lambda start, stop: fill_grams(start, stop, *given, np.zeros(n_sums), grams), _cut(len(rows)))
         return grams
@@ -448,7 +528,7 @@ class NextItems:
 
 
 @dataclass(frozen=True, eq=False)
-class _Images:
+class Images:
     """The sum over all t of x_t z_t', z_t = [x_t @ left of each decay], a few columns at a time: (C*m, columns).
 
     They are kept where they are small.
@@ -457,31 +537,35 @@ class _Images:
     of: NextItems
     left: Float32Array
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What it is made of besides the sequences."""
+        return self.of.key
+
     @cached_property
-    def _panels(self) -> list[tuple[int, int, int]]:
-        """The columns, first to last, of a decay."""
+    def panels(self) -> list[tuple[int, int, int]]:
+        """The columns, first to last, of a decay, for each image."""
         rank, n_decays = self.left.shape[1], len(self.of.decays)
         firsts = range(0, rank, _PANEL)
         return [(c, first, min(first + _PANEL, rank)) for c in range(n_decays) for first in firsts]
 
     @cached_property
-    def _bytes(self) -> int:
-        """The memory that the images of a panel take."""
-        return 4 * _PANEL * len(self.of.decays) * len(self.left)
+    def _kept(self) -> dict[tuple[int, int, int], Float32Array]:
+        return {}
 
-    @cached_property
-    def _all(self) -> list[Float32Array]:
-        return self._compute(self._panels)
-
-    def _list(self) -> Iterator[tuple[slice, Float32Array]]:
-        """The columns and the images of all panels, in order."""
-        rank, panels = self.left.shape[1], self._panels
-        is_small = self._bytes * len(panels) <= _GRAM_BYTES
-        at_once = len(panels) if is_small else max(2, _GRAM_BYTES // self._bytes)
+    def _list(self, start: int, stop: int) -> Iterator[tuple[slice, Any]]:
+        """The columns and the images of some panels, in order."""
+        rank, panels = self.left.shape[1], self.panels[start:stop]
+        of_one = 4 * _PANEL * len(self.of.decays) * len(self.left)
+        is_small = of_one * len(panels) <= _GRAM_BYTES
+        at_once = len(panels) if is_small else max(2, _GRAM_BYTES // of_one)
         for at in range(0, len(panels), at_once):
             some = panels[at : at + at_once]
-            for (c, first, last), image in zip(some, self._all if is_small else self._compute(some), strict=True):
-                yield slice(c * rank + first, c * rank + last), image
+            if not all(panel in self._kept for panel in some):
+                self._kept.clear()
+                self._kept.update(zip(some, self._compute(some), strict=True))
+            for c, first, last in some:
+                yield slice(c * rank + first, c * rank + last), self._kept[c, first, last]
 
     def _compute(self, panels: list[tuple[int, int, int]]) -> list[Float32Array]:
         own, decays, m = self.of.sequences, self.of.fading.decays.astype(np.float32), len(self.left)
@@ -497,19 +581,17 @@ class _Images:
 
         return [image for some in map_ranges(project, list(range(len(panels) + 1))) for image in some]
 
-    def find_squares(self) -> Float64Array:
-        """Return the sum over all t of z_t z_t', (C*r, C*r)."""
-        n_decays, (m, rank), left = len(self.of.decays), self.left.shape, self.left.astype(np.float64)
-        squares = np.empty((n_decays, rank, n_decays * rank))
-        for columns, image in self._list():
-            squares[:, :, columns] = left.T @ image.reshape(n_decays, m, -1)
-        squares = squares.reshape(n_decays * rank, -1)
-        return (squares + squares.T) / 2
+    def square(self, start: int, stop: int) -> Float64Array:
+        """Return columns of the sum over all t of z_t z_t', (C, r, columns)."""
+        m, left = len(self.left), self.left.astype(np.float64)
+        return np.concatenate(
+            [left.T @ image.reshape(-1, m, image.shape[1]) for _, image in self._list(start, stop)], 2
+        )
 
-    def explain(self, right: Float32Array) -> Float32Array:
-        """Return the entries of the sum over all t of x_t z_t' right.T at the predictors of each item, (m, C*width)."""
-        support, explained = self.of.support, np.zeros_like(self.of.crossed)
-        for columns, image in self._list() if explained.size else ():
+    def explain(self, start: int, stop: int, right: Float32Array, support: Int32Array) -> Float32Array:
+        """Return what some columns add to the sum of x_t z_t' right.T at the predictors of each item, (m, C*width)."""
+        explained = np.zeros(support.shape, np.float32)
+        for columns, image in self._list(start, stop):
             mine = np.ascontiguousarray(right[:, columns])
 
             def explain(start: int, stop: int, image: Any = image, mine: Any = mine) -> None:
@@ -517,6 +599,11 @@ class _Images:
 
             run_ranges(explain, _cut(len(right)))
         return explained
+
+
+def _join(parts: Sequence[Any], axis: int) -> Any:
+    """Arrays side by side: a single one is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
 
 
 def fade_histories(histories: Any, ages: Int32Array, decays: Sequence[float]) -> Any:
