@@ -210,11 +210,13 @@ SYSTEMS = {
     ),
     "BPRMF": System(
         {
-            "learning_rate": (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4),
+            "learning_rate": (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8),
             "reg": (0.001, 0.003, 0.01, 0.03, 0.1),
+            "reg_negative": (0.001, 0.003, 0.01, 0.05, 0.2),
             "rank": (32, 64, 128, 256, 512),
+            "epochs": (100, 200, 400, 800),
         },
-        {"learning_rate": 0.1, "reg": 0.01, "rank": 64},
+        {"learning_rate": 0.1, "reg": 0.01, "reg_negative": 0.05, "rank": 64, "epochs": 200},
         _fit_ours("BPRMF"),
         _resolve_bprmf,
     ),

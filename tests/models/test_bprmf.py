@@ -196,6 +196,12 @@ def test_bad_parameters_are_refused_by_name(name, value, log):
         BPRMF(**{name: value}).fit(log)
 
 
+def test_factors_that_grow_without_bound_are_no_model():
+    """Factors in the thousands still fit into float32, and rank at random."""
+    with pytest.raises(ParameterError, match=r"learning_rate=0\.4 is too long a step: the factors grow .* in epoch"):
+        BPRMF(rank=64, learning_rate=0.4, reg=0.003).fit(synthetic(300, 200, events_per_user=20).log)
+
+
 def test_a_fit_that_fails_loses_nothing(log, many):
     model = BPRMF(rank=3, epochs=5).fit(log)
     items, history = model.item_factors_.copy(), list(model.history_)

@@ -34,6 +34,9 @@ _SPREAD = 0.1
 _LARGEST = 1e15
 """The largest factor: products of two leave room in float32, and files keep no larger ones."""
 
+_LEAST = -2.0
+"""The least mean ln s(x_ui - x_uj) of an epoch: a coin has -0.7, and below this pairs are wrong by more and more."""
+
 _MOST = 1e6
 """The largest rate or strength: far beyond any use, far within float32."""
 
@@ -233,12 +236,11 @@ class BPRMF(Recommender):
                 step = self.learning_rate * self.decay ** (number / max(self.epochs - 1, 1))
                 rates = Rates.of(step, self.reg, reg_negative, self.reg_bias)
                 history.append(run_epoch(pattern, factors, rates, rng))
-                if not all(np.abs(side).max() < _LARGEST for side in (factors.users, factors.items)):
-                    what = (
-                        f"is too long a step: the factors leave float32 in epoch {number + 1}; take a smaller one, or"
-                    )
+                is_small = all(np.abs(side).max() < _LARGEST for side in (factors.users, factors.items))
+                if not (is_small and history[-1] > _LEAST):
+                    what = f"is too long a step: the factors grow without bound in epoch {number + 1}; take a"
                     raise ParameterError.of(
-                        "learning_rate", self.learning_rate, f"{what} weaker reg, reg_negative and reg_bias"
+                        "learning_rate", self.learning_rate, f"{what} smaller one, or other reg, reg_negative, reg_bias"
                     )
                 if callback is not None:
                     seconds = time.perf_counter() - began
