@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -122,10 +122,15 @@ def _count_cells(left: LeaveOneOut, background: FloatArray, seed: int) -> _CellC
     cuts, low_mass = np.empty((n, len(LOW))), np.empty((n, len(LOW)))
     for rows, block in _fill_blocks(left, items):
         bins = np.empty(block.shape, np.int16)
-        run_ranges(
-            partial(_look_at_rows, block, density, edges, bins, cuts[rows], low_mass[rows]),
-            [*range(0, len(block), _ROWS_AT_ONCE), len(block)],
-        )
+        mine = cuts[rows], low_mass[rows]
+
+        def look(a: int, b: int, block: FloatArray = block, bins: Any = bins, mine: Any = mine) -> None:
+            fill_bins(edges, block[a:b], bins[a:b])
+            ratio, (lowest, mass_below) = block[a:b] / density, mine
+            find_cuts(ratio, np.array(LOW), lowest[a:b])
+            mass_below[a:b] = np.stack([(ratio <= cut[:, None]) @ density for cut in lowest[a:b].T], axis=1)
+
+        run_ranges(look, [*range(0, len(block), _ROWS_AT_ONCE), len(block)])
         more = np.zeros((2, len(cells)))
         count_bins(bins, density, *more)
         cells, mass = cells + more[0], mass + more[1]
@@ -136,24 +141,6 @@ def _count_cells(left: LeaveOneOut, background: FloatArray, seed: int) -> _CellC
     cells = scale * cells + np.bincount(of_clicks, weights, len(cells))
     mass = scale * mass + np.bincount(of_clicks, weights * background[left.pattern.indices], len(mass))
     return _CellCounts(cells, mass, cuts, low_mass * (m / len(items)))
-
-
-def _look_at_rows(
-    block: FloatArray,
-    density: FloatArray,
-    edges: FloatArray,
-    bins: npt.NDArray[np.int16],
-    cuts: FloatArray,
-    low_mass: FloatArray,
-    start: int,
-    stop: int,
-) -> None:
-    """Fill rows of the bins of values, (b, items), and of the cuts and masses of `_CellCounts`, (b, 3) each."""
-    mine = slice(start, stop)
-    fill_bins(edges, block[mine], bins[mine])
-    ratio = block[mine] / density
-    find_cuts(ratio, np.array(LOW), cuts[mine])
-    low_mass[mine] = np.stack([(ratio <= cut[:, None]) @ density for cut in cuts[mine].T], axis=1)
 
 
 @compile_loop()

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from csrr._base.arrays import Float32Array, FloatArray, Int32Array, Rows
 from csrr._base.heap import add_to_heap, is_below, replace_worst, sort_heap
@@ -117,29 +118,12 @@ def _square(each: Float32Array) -> FloatArray:
 
 
 @compile_loop(fastmath=True)
-def _weigh_similar(  # type: ignore[no-untyped-def]
-    start,
-    stop,
-    mine,
-    own_rows,
-    base,
-    known,
-    by_word,
-    rho,
-    steps,
-    tol,
-    sums,
-    touched,
-    profile,
-    work,
-    values,
-    items,
-    found,
-):
+def _weigh_similar(start, stop, mine, own_rows, base, known, by_word, rho, scratch, values, items, found):  # type: ignore[no-untyped-def]
     # values[j], items[j], found[j] = for item j the K known items of the largest products of features, and the weights
     # w = (F_N F_N' + rho*I)^-1 F_N f_j of these, by conjugate gradients through the features. A known item is not its
     # own neighbor: own_rows[j] is its row, or -1. `base`, (stop - start, m), are products of dense features, or (0, 0).
-    # `sums`, (m,), and `profile`, (p,), are zeros, `touched`, (m,), and `work`, (5, K), are there to work in.
+    # `sums`, (m,), and `profile`, (p,), are zeros, `touched`, (m,), and `work`, (4, K), are there to work in.
+    sums, touched, profile, work = scratch
     indptr, indices, data, dense, _ = mine
     known_indptr, known_indices, known_data, known_dense, _ = known
     word_indptr, word_items, word_data = by_word
@@ -182,8 +166,8 @@ def _weigh_similar(  # type: ignore[no-untyped-def]
             left[a] = best[a]
             along[a] = best[a]
             square += best[a] * best[a]
-        enough = tol * tol * square
-        for _ in range(steps):
+        enough = _WEIGHT_TOL * _WEIGHT_TOL * square
+        for _ in range(_WEIGHT_STEPS):
             if square <= enough:
                 break
             # image = (F_N F_N' + rho*I) along
@@ -257,26 +241,18 @@ class SimilarItems:
         mine, known = FeatureRows.of(words, dense), self._rows
         n, m = len(mine), len(known)
         width = min(k, m)
-        values, items, found = (
-            np.zeros((n, width), np.float32),
-            np.full((n, width), -1, np.int32),
-            np.zeros(n, np.int64),
-        )
+        values, items = np.zeros((n, width), np.float32), np.full((n, width), -1, np.int32)
+        found = np.zeros(n, np.int64)
         own = np.full(n, -1, np.int64) if own_rows is None else own_rows.astype(np.int64)
         none = np.zeros((0, 0), np.float32)
-        parts = mine, own
-        rest = known, self._by_word, float(rho), _WEIGHT_STEPS, _WEIGHT_TOL
+        rest = known, self._by_word, float(rho)
 
         def weigh(a: int, b: int) -> None:
             base = dense[a:b] @ self.dense.T if dense.shape[1] else none
             work = np.zeros(m, np.float32), np.empty(m, np.int32), np.zeros(max(known.width, 1)), np.empty((4, width))
-            _weigh_similar(a, b, *parts, base, *rest, *work, values, items, found)
+            _weigh_similar(a, b, mine, own, base, *rest, work, values, items, found)
 
-        size = (
-            max(_TOGETHER, min(1024, _BLOCK_BYTES // (4 * max(m, 1))))
-            if dense.shape[1]
-            else max(_TOGETHER, min(1024, n // 8))
-        )
+        size = max(_TOGETHER, min(1024, _BLOCK_BYTES // (4 * max(m, 1)) if dense.shape[1] else n // 8))
         if width:
             run_ranges(weigh, [*range(0, n, size), n])
         items[np.arange(width) >= found[:, None]] = -1
@@ -285,8 +261,6 @@ class SimilarItems:
 
 def collect_weights(values: Float32Array, items: Int32Array, n_known: int) -> Any:
     """The weights of `SimilarItems.weigh` as csr (n_known, n)."""
-    from scipy import sparse
-
     rows, columns = np.nonzero(items >= 0)
     entries: Any = values[rows, columns], (items[rows, columns], rows)
     shape: Any = (n_known, len(items))
