@@ -17,6 +17,7 @@ import torch
 
 from csrr._base.arrays import AnyArray, Float64Array, FloatArray, Int32Array, Int64Array
 from csrr.numerics.device_arrays import DeviceArray, fetch, lift, multiply
+from csrr.numerics.engine import Engine, RankingEngine
 
 if TYPE_CHECKING:
     from csrr.numerics.neighbors import Likeness, Regression
@@ -103,8 +104,11 @@ class _Cells:
             yield a, b, transposed @ part
 
 
-class CudaEngine:
-    """`Engine` on a device of PyTorch: its own arrays are `DeviceArray`, those of the item side and small ones too."""
+class CudaEngine(Engine, RankingEngine):
+    """`Engine` on a device of PyTorch: its own arrays are `DeviceArray`, those of the item side and small ones too.
+
+    A method without a text of its own is as there.
+    """
 
     def __init__(self, device: str = "cuda") -> None:
         self.device = torch.device(device)
@@ -142,17 +146,14 @@ class CudaEngine:
     # Products
 
     def multiply_sparse(self, matrix: Sparse, x: FloatArray) -> Any:
-        """matrix @ x, (n, k), for a matrix of (n, m) and x of (m, k)."""
         values = self._lift(matrix.values)
         return DeviceArray(self._find(matrix.pattern).fill(values) @ self._lift(x).to(values.dtype))
 
     def multiply_transposed(self, matrix: Sparse, y: FloatArray) -> Any:
-        """matrix.T @ y, (m, k), for a matrix of (n, m) and y of (n, k)."""
         values = self._lift(matrix.values_by_item)
         return DeviceArray(self._find(matrix.pattern).fill_transposed(values) @ self._lift(y).to(values.dtype))
 
     def dot_rows(self, pattern: Pattern, left: FloatArray, right: FloatArray, width: int) -> Any:
-        """left @ right.T on the observed cells, (nnz,): left (n, k), right (m, k), their first `width` columns."""
         return DeviceArray(
             self._dot_cells(self._find(pattern), self._lift(left)[:, :width], self._lift(right)[:, :width])
         )
@@ -164,12 +165,10 @@ class CudaEngine:
         return torch.sparse.sampled_addmm(zeros, left, right.T, beta=0.0).values()
 
     def scale_cells(self, pattern: Pattern, user: FloatArray, item: FloatArray) -> Any:
-        """user[i] * item[j] for each observed cell (i, j), (nnz,): user (n,), item (m,)."""
         cells = self._find(pattern)
         return DeviceArray(self._lift(user)[cells.rows] * self._lift(item)[cells.columns])
 
     def transpose_cells(self, pattern: Pattern, values: FloatArray) -> Any:
-        """Cells, (nnz,), in the order of the transposed pattern, (nnz,)."""
         return DeviceArray(self._lift(values)[self._find(pattern).order])
 
     def map_cells(self, work: Callable[..., FloatArray], *cells: FloatArray) -> Any:
@@ -181,7 +180,6 @@ class CudaEngine:
         return float(work(*cells))
 
     def sum_rows(self, pattern: Pattern, values: FloatArray) -> Any:
-        """The sum of the cells of each row, (n,), in double precision."""
         cells, given = self._find(pattern), self._lift(values).double()
         return DeviceArray((cells.fill(given) @ given.new_ones((pattern.shape[1], 1)))[:, 0])
 
@@ -191,7 +189,6 @@ class CudaEngine:
         return fetch((cells.fill_transposed(given[cells.order]) @ given.new_ones((pattern.shape[0], 1)))[:, 0])
 
     def multiply(self, x: FloatArray, small: FloatArray) -> Any:
-        """x @ small, (rows, c), for x of (rows, k) and small of (k, c)."""
         return DeviceArray(multiply(self._lift(x), self._lift(small)))
 
     def cross(self, x: FloatArray, y: FloatArray) -> Any:
@@ -205,16 +202,13 @@ class CudaEngine:
         return fetch((left * (left if y is x else self._lift(y))).sum(0))
 
     def dot(self, x: FloatArray, y: FloatArray) -> float:
-        """The sum of x * y, (rows, k) both, in double precision."""
         return float(self.dot_columns(x, y).sum())
 
     def find_largest_norm(self, x: FloatArray) -> float:
-        """The largest norm of a row of x, (n, k); 0 for none."""
         norms = torch.linalg.vector_norm(self._lift(x), dim=1)
         return float(norms.max()) if len(norms) else 0.0
 
     def join_columns(self, arrays: Sequence[FloatArray]) -> Any:
-        """Arrays of (rows, ...) side by side, (rows, the sum of their widths)."""
         return DeviceArray(torch.cat([self._lift(each) for each in arrays], 1))
 
     # In factors
@@ -229,7 +223,6 @@ class CudaEngine:
         steps: int,
         relax: float,
     ) -> tuple[Any, float]:
-        """A lower point than `own`, (n, d), with `other`, (m, d), fixed, and the objective at `own`."""
         cells, given = self._find(problem.pattern), _Given.of(problem, self)
         mine, theirs = self._lift(own), self._lift(other)
         # A column without curvature or penalty has no say, and must not divide by zero.
@@ -260,7 +253,6 @@ class CudaEngine:
         return DeviceArray(mine), total
 
     def pull_rows(self, problem: Problem, own: FloatArray, other: FloatArray) -> tuple[Any, float]:
-        """(-h'(u) + u on the observed cells) @ other, (n, d), and sum_obs (h(u) - u^2/2), u = own other'."""
         cells, theirs = self._find(problem.pattern), self._lift(other)
         loss, pull = _Given.of(problem, self).weigh(self._dot_cells(cells, self._lift(own), theirs))
         return DeviceArray(cells.fill(pull) @ theirs), loss
@@ -296,7 +288,6 @@ class CudaEngine:
         return values, items, found
 
     def cross_targets(self, regression: Regression) -> Any:
-        """X'T on the support, (m, K)."""
         cells, support = self._find(regression.pattern), self._lift(regression.support).long()
         out = torch.empty(support.shape, dtype=torch.float64, device=self.device)
         x, target = self._make_x(regression), self._lift(regression.target)[cells.order]
@@ -332,7 +323,6 @@ class CudaEngine:
         return DeviceArray(grams.view(items, width, width))
 
     def cross_low_rank(self, image: FloatArray, right: FloatArray, support: Int32Array, along: Float64Array) -> Any:
-        """along - image @ right.T on the support, (m, K): image (m, d), right (m, d), along (m, K)."""
         of_items, theirs, places, given = (self._lift(each) for each in (image, right, support, along))
         out = torch.empty(places.shape, dtype=torch.float32, device=self.device)
         size = max(1, self._work_bytes // (2 * of_items.element_size() * max(1, places.shape[1] * of_items.shape[1])))
@@ -345,7 +335,6 @@ class CudaEngine:
     def solve_items(
         self, support: Int32Array, grams: Any, crossed: Any, ks: AnyArray, rhos: AnyArray
     ) -> tuple[Any, int]:
-        """(grams + rho*I)^-1 crossed for items and rhos, of the first k neighbors, and a singular item or -1."""
         places, grams, crossed = (self._lift(each) for each in (support, grams, crossed))
         width, singular = places.shape[1], -1
         weights = torch.zeros((len(crossed), len(ks), *places.shape), dtype=torch.float32, device=self.device)
@@ -367,7 +356,6 @@ class CudaEngine:
     def rank_held_out(
         self, u: Any, regression: Regression, weights: Sequence[Any], clicks: Any, heldout: Any, amounts: Any
     ) -> AnyArray:
-        """The rank of each held-out cell among its user's unseen items, ties counted half, (len(weights), cells)."""
         left, right, support, item, scale = (
             self._lift(each) for each in (*u, regression.support, regression.item, regression.user)
         )
@@ -415,11 +403,6 @@ class CudaEngine:
         self, users: FloatArray, items: FloatArray, weights: Any, clicks: Any, scale: AnyArray, amounts: Any,
         rows: AnyArray, k: int, left_out: Sequence[Any], allowed: AnyArray, places: AnyArray
     ) -> tuple[Int32Array, AnyArray]:  # fmt: skip
-        """The k best items of user `rows`, and scores, (rows, k): of users @ items.T + diag(scale) @ clicks @ weights.
-
-        `left_out`, csr with a row for each of `rows`, and what is not `allowed`, (m,), are in no list; equal scores go
-        by `places`, (m,). A list that runs short ends in item -1 with score -inf.
-        """
         mine, theirs, order = (self._lift(each) for each in (users, items, places))
         history = _History.of(clicks, self._lift(scale), amounts, self.device)
         by_neighbor = _Cells(weights, self.device) if weights.nnz else None
@@ -454,10 +437,6 @@ class CudaEngine:
     # Weights between all items
 
     def weigh_all_items(self, clicks: Any, reg: float) -> AnyArray:
-        """-P/diag(P) with P = (X'X + reg*I)^-1 and a diagonal of 0, (m, m); `clicks`, csr (n, m), are X.
-
-        LinAlgError if that is singular.
-        """
         cells, m = _Cells(clicks, self.device), clicks.shape[1]
         ones = torch.ones(clicks.nnz, device=self.device)
         gram = torch.empty((m, m), dtype=torch.float64, device=self.device)
