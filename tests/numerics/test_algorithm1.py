@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from csrr.numerics.paper_solvers import DenseResult, Iteration, algorithm1
+from csrr.numerics.paper_solvers import DenseResult, algorithm1
+from csrr.numerics.solver import Step
 from tests.reference.dense import (
     Dense,
     dual_point,
@@ -131,7 +132,7 @@ def test_minus_the_gradient_is_a_subgradient_of_the_nuclear_norm(loss: Loss) -> 
     found = run(p)
     P, sigma, Qt = np.linalg.svd(found.U)
     rank = int((sigma > 1e-6).sum())
-    rotated = P.T @ (p.weight * (p.target - found.X)) @ Qt.T / p.l1
+    rotated = P.T @ (p.weight * (p.target - (found.U + found.V))) @ Qt.T / p.l1
     assert 0 < rank < min(SHAPE)
     np.testing.assert_allclose(rotated[:rank, :rank], np.eye(rank), atol=1e-4)
     np.testing.assert_allclose(rotated[:rank, rank:], 0, atol=1e-4)
@@ -152,7 +153,7 @@ def test_the_papers_box_holds_exactly(loss: Loss) -> None:
     free = run(p)
     seen: list[bool] = []
 
-    def inside(_: Iteration, U: Any, V: Any) -> None:
+    def inside(_: Step, U: Any, V: Any) -> None:
         seen.append(min(U.min(), V.min()) >= 0 and max(U.max(), V.max()) <= 1)
 
     boxed = run(p, box="paper", callback=inside)
@@ -199,7 +200,7 @@ def test_loss_ii_without_v_is_one_shrunk_svd(scaling: float) -> None:
 def test_zero_loss_changes_nothing() -> None:
     nothing = algorithm1(np.zeros(SHAPE), alpha=2, l1=0.1, l2=0.1)
     assert (nothing.status, nothing.iterations, nothing.objective) == ("converged", 0, 0.0)
-    assert not nothing.X.any()
+    assert not (nothing.U + nothing.V).any()
     # One unit step reaches the data; no further update may follow.
     perfect = algorithm1(np.eye(4), alpha=1, l1=0, l2=None, step=1.0, box="none", tol=0)
     assert (perfect.status, perfect.iterations) == ("converged", 1)
@@ -245,7 +246,7 @@ def test_sparse_dense_bool_and_float32_agree() -> None:
         np.testing.assert_array_equal(algorithm1(A, target=T, **options).U, dense.U)
     single = algorithm1(p.A, target=p.T, dtype=np.float32, **options)
     assert {single.U.dtype, single.V.dtype} == {np.dtype(np.float32)}
-    np.testing.assert_allclose(single.X, dense.X, atol=1e-5)
+    np.testing.assert_allclose((single.U + single.V), (dense.U + dense.V), atol=1e-5)
 
 
 def test_stops_on_time_and_on_divergence() -> None:

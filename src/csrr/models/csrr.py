@@ -18,9 +18,9 @@ from csrr.models.order import Session
 from csrr.models.recommend import IdLookup, is_one_id, list_ids
 from csrr.numerics.certificate import compute_gap
 from csrr.numerics.factored import FactoredSolution, Factors
-from csrr.numerics.paper_solvers import Iteration, algorithm1
+from csrr.numerics.paper_solvers import algorithm1
 from csrr.numerics.problem import LowRank
-from csrr.numerics.solver import Callback, Step
+from csrr.numerics.solver import Callback
 from csrr.parameters import ParameterError, declare, parameter
 
 SEARCH_SPACE: dict[str, Any] = {
@@ -308,13 +308,6 @@ class CSRR(CSRRBase):
     def _solve_dense(self, built: ClickProblem, callback: Callback | None) -> FactoredSolution:
         """The paper's Algorithm 1; its gap is to the optimum without the box."""
         problem = built.problem
-        history: list[Step] = []
-
-        def record(done: Iteration, *_: Any) -> None:
-            history.append(Step(done.number, done.objective, float("nan"), done.rank, done.seconds))
-            if callback is not None:
-                callback(history[-1])
-
         result = algorithm1(
             problem.pattern.make_matrix(np.ones(problem.pattern.nnz)),
             target=problem.pattern.make_matrix(built.weighted_targets.astype(np.float64)),
@@ -325,7 +318,7 @@ class CSRR(CSRRBase):
             step=None if self.step == "auto" else self.step,
             max_iter=self.max_iter,
             time_limit=self._make_options(built.settings).time_limit,
-            callback=record,
+            callback=None if callback is None else lambda step, *_: callback(step),
         )
         left, s, right = np.linalg.svd(result.U, full_matrices=False)
         keep = s > 1e-6 * max(s[0], 1e-30)
@@ -338,6 +331,6 @@ class CSRR(CSRRBase):
             np.ascontiguousarray(right[keep].T).astype(self.dtype),
         )
         gap = compute_gap(problem, low_rank, np.random.default_rng(self.seed), rtol=1e-5, in_span=cut)
-        seconds = history[-1].seconds if history else 0.0
+        seconds = result.history[-1].seconds if result.history else 0.0
         certificate = gap.certify(problem, low_rank.rank, result.iterations, result.status, seconds, cut)
-        return FactoredSolution(Factors.of(low_rank), certificate, history)
+        return FactoredSolution(Factors.of(low_rank), certificate, result.history)

@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-import math
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
-from os import PathLike
-from os.path import isdir as is_dir
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from csrr._base.arrays import BoolArray, Float32Array, Int64Array, Rows
+from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Int64Array, Rows
 from csrr._base.threads import TimeUpError, cut_off, limit_time, n_threads, seconds_left, use_threads
 from csrr.data.ids import Id, IdMap
 from csrr.data.log import Log
 from csrr.models.auto import CHOSEN_PARTS, Chosen, choose_settings, keep_settings
 from csrr.models.base import Recommender, mark_nothing
 from csrr.models.build_problem import RULE, ClickProblem, Costs, CostSpec, Settings, build_problem
-from csrr.models.describe import (
-    add_features,
-    add_items,
-    add_users,
-    fold_in_features,
-    keep_features,
-    read_given,
-)
+from csrr.models.describe import add_features, add_items, add_users, fold_in_features, keep_features, read_given
 from csrr.models.engines import explain_memory
-from csrr.models.estimator import (
-    ask_one_state,
-    change_at_once,
-    follow_steps,
-    join_events,
-    place_rows_by_id,
-    weigh,
-)
+from csrr.models.estimator import ask_one_state, change_at_once, follow_steps, join_events, place_rows_by_id, weigh
 from csrr.models.features import Features, describe_features, feature_arrays, name_shared, restore_features
 from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, name_parameter, refold_users
 from csrr.models.foldin import FoldedFactors, FoldedItems
@@ -185,7 +167,11 @@ class CSRRBase(Recommender):
             For parameters that are not valid, or not for these data.
         """
         self.check_params()
-        if client is not None or hasattr(data, "to_delayed") or (isinstance(data, str | PathLike) and is_dir(data)):
+        if (
+            client is not None
+            or hasattr(data, "to_delayed")
+            or (isinstance(data, str | os.PathLike) and os.path.isdir(data))
+        ):
             from csrr.models.spread import fit_anywhere
 
             costs = {"start": start, "user_costs": user_costs, "item_costs": item_costs, "items": items, "users": users}
@@ -379,7 +365,7 @@ class CSRRBase(Recommender):
             chosen = replace(chosen, settings=chosen.settings._replace(neighbors=0), note=note)
         self.remember(log)
         self.features_, self.user_features_ = None, None
-        self._take(FittedProblem.of(self, log, built, factors, neighborhood, chosen.order))
+        self.take_problem(FittedProblem.of(self, log, built, factors, neighborhood, chosen.order))
         self.chosen_ = replace(chosen, n_now=len(log))
         self.certificate_ = replace(found.certificate, has_neighbors=self.fitted_.has_neighbors)
         self.rank_, self.history_ = found.certificate.rank, found.history
@@ -411,8 +397,9 @@ class CSRRBase(Recommender):
         fitted
             The problem.
         """
-        self._computed = {}
-        self._take(fitted)
+        self._computed, self.fitted_ = {}, fitted
+        self.user_factors_, self.item_factors_ = fitted.factors
+        self.specific_, self.costs_, self.l1_, self.l2_ = fitted.specific, fitted.costs, fitted.l1, fitted.l2
 
     @property
     def described_users(self) -> BoolArray | None:
@@ -440,20 +427,15 @@ class CSRRBase(Recommender):
         """
         self.remember(Log(IdMap.range(0), items, np.empty(0, np.int32), np.empty(0, np.int32)))
         self.item_counts = item_counts
-        self._take(fitted)
+        self.take_problem(fitted)
         self.certificate_ = replace(found.certificate, has_neighbors=fitted.has_neighbors)
         self.rank_, self.history_, self.chosen_ = found.certificate.rank, found.history, chosen
 
     @ask_one_state
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         super().save(path)
         if self.spread_users is not None:
             self.spread_users.save(path)
-
-    def _take(self, fitted: FittedProblem) -> None:
-        self.fitted_ = fitted
-        self.user_factors_, self.item_factors_ = fitted.factors
-        self.specific_, self.costs_, self.l1_, self.l2_ = fitted.specific, fitted.costs, fitted.l1, fitted.l2
 
     # Parameters, costs and settings
 
@@ -609,7 +591,7 @@ class CSRRBase(Recommender):
     def make_products(self) -> Products:
         return self.fitted_.make_products(self)
 
-    def score_pairs(self, user_rows: Rows, item_rows: Rows) -> npt.NDArray[np.float32]:
+    def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Float32Array:
         return super().score_pairs(user_rows, item_rows) + self.fitted_.score_pairs(user_rows, item_rows)
 
     # New users and items
@@ -620,7 +602,7 @@ class CSRRBase(Recommender):
         has_weights = self.seen_weights_ is not None or self.seen_times_ is None
         return self.fitted_.get_history_weight(has_weights=has_weights)
 
-    def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
+    def fold_users(self, users: AnyArray, seen: Any) -> FoldedFactors:
         with use_threads(self.threads or n_threads(), blas=1):
             return self.fitted_.fold_users(self, users, seen)
 
@@ -733,7 +715,7 @@ class CSRRBase(Recommender):
             raise ParameterError.of("by", by, 'must be "auto", "neighbors", "factors" or "next"')
         if by == "next" and self.is_fitted and self.chosen_.order.kind != "next":
             raise ParameterError.of("by", by, 'needs a model of what comes next: fit one with order="next"')
-        return partial(self._score_similar, by)
+        return lambda rows: self._score_similar(by, rows)
 
     def _score_similar(self, by: str, rows: Rows) -> Float32Array:
         """Return the similarities of items to all, shape (len(rows), n_items), by neighbors or factors."""
@@ -879,13 +861,13 @@ class CSRRBase(Recommender):
         ParameterError
             If U is 0.
         """
-        n_cells = math.prod(self.seen_.shape)
-        if self.rank_ == 0 and min(self.seen_.shape) > 1 and self.seen_.nnz < n_cells:
+        n, m = self.seen_.shape
+        if self.rank_ == 0 and min(n, m) > 1 and self.seen_.nnz < n * m:
             raise ParameterError("this model has found no common taste (rank 0) to judge clicks by; lower reg_low_rank")
         with use_threads(self.threads, blas=1):
             return self.fitted_.leave_out(self.dtype)
 
-    def explained_shares(self) -> npt.NDArray[np.float32]:
+    def explained_shares(self) -> Float32Array:
         target = self.costs_.alpha if self.fitted_.spec.loss == "II" else 1.0
         return super().explained_shares() / target
 
@@ -901,7 +883,7 @@ class CSRRBase(Recommender):
         return arrays, {**facts, **how, "certificate": self.certificate_, "rank": self.rank_}
 
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
-        self._take(FittedProblem.from_state(arrays, facts, self))
+        self.take_problem(FittedProblem.from_state(arrays, facts, self))
         restore_features(self, arrays, facts)
         self.history_, self.rank_, self.certificate_ = steps_from(arrays), facts["rank"], facts["certificate"]
         self.chosen_ = Chosen.from_state(arrays, facts, self.seen_.nnz, self.fitted_.faded)

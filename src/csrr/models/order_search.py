@@ -20,6 +20,7 @@ from csrr.models.search import LEAST_GAIN, LIKELY, NEIGHBORS, SettingsTrial, com
 from csrr.numerics.factored import Factors
 from csrr.numerics.transitions import NextItems, Sequences, Taste, rank_next
 from csrr.parameters import ParameterError
+from csrr.ranking.topk import measure_held_out_ndcg
 
 if TYPE_CHECKING:
     from csrr.models.search import Search
@@ -270,11 +271,7 @@ class OrderSearch:
 
     def _grade(self, ranks: Float64Array) -> Float64Array:
         """The NDCG of each user, by the ranks of their held-out events."""
-        gains = np.where(ranks <= LIST_LENGTH, 1 / np.log2(1 + ranks), 0)
-        starts = self.ahead.heldout.indptr
-        best = np.cumsum(1 / np.log2(np.arange(2, LIST_LENGTH + 2)))[np.minimum(np.diff(starts), LIST_LENGTH) - 1]
-        graded: Float64Array = np.add.reduceat(gains, starts[:-1]) / best
-        return graded
+        return measure_held_out_ndcg(ranks, np.diff(self.ahead.heldout.indptr), LIST_LENGTH)
 
     def _find_taste(self, settings: Settings) -> tuple[Float32Array, Float32Array]:
         """U of a strength as a map of histories."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from csrr._base.arrays import Float32Array, Int32Array, Int64Array
+from csrr._base.arrays import AnyArray, Float32Array, Int32Array
 from csrr._base.lazy_jit import compile_loop, compile_part
 from csrr._base.threads import map_ranges
 from csrr.numerics.factored import Factors
@@ -163,28 +163,12 @@ def count_strata(shape: tuple[int, int]) -> int:
     return max(1, min(MOST_STRATA, min(shape) // LEAST_IN_STRATUM))
 
 
-class _Strata(NamedTuple):
-    """The pairs, block by block: their `users` and `items`, (pairs,), from `starts`, (blocks + 1,), on; and the items
-    stratum by stratum: their `order`, (m,), from `cuts`, (strata + 1,), on."""
+def _cut_strata(pattern: Pattern, n_strata: int, rng: np.random.Generator) -> tuple[AnyArray, ...]:
+    """Return users and items cut at random into as many strata each.
 
-    users: Int32Array
-    items: Int32Array
-    starts: Int64Array
-    order: Int32Array
-    cuts: Int64Array
-
-    def select_pairs(self, block: int) -> tuple[Int32Array, Int32Array]:
-        """The users and the items of a block's pairs, (pairs of the block,) each."""
-        mine = slice(self.starts[block], self.starts[block + 1])
-        return self.users[mine], self.items[mine]
-
-    def select_stratum(self, number: int) -> Int32Array:
-        """The items of a stratum, (about m / strata,)."""
-        return self.order[self.cuts[number] : self.cuts[number + 1]]
-
-
-def _cut_strata(pattern: Pattern, n_strata: int, rng: np.random.Generator) -> _Strata:
-    """Return users and items cut at random into as many strata each."""
+    They are the users and the items of the pairs, (pairs,) each, block by block, and where blocks begin, (blocks + 1,);
+    and the items, (m,), stratum by stratum, and where these begin, (strata + 1,).
+    """
     n_users, n_items = pattern.shape
     user_strata = (rng.permutation(n_users) % n_strata).astype(np.int32)
     order = rng.permutation(n_items).astype(np.int32)
@@ -192,7 +176,7 @@ def _cut_strata(pattern: Pattern, n_strata: int, rng: np.random.Generator) -> _S
     item_strata = np.empty(n_items, np.int32)
     item_strata[order] = np.repeat(np.arange(n_strata, dtype=np.int32), np.diff(cuts))
     users, items, starts = _arrange(pattern.indptr, pattern.indices, user_strata, item_strata, n_strata, n_items)
-    return _Strata(users, items, starts, order, cuts)
+    return users, items, starts, order, cuts
 
 
 def run_epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.Generator) -> float:
@@ -212,15 +196,16 @@ def run_epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.G
     """
     n_strata = count_strata(pattern.shape)
     fixed = (pattern.indptr, pattern.indices, factors.users, factors.items, rates)
-    strata = _cut_strata(pattern, n_strata, rng)
+    users, items, starts, order, cuts = _cut_strata(pattern, n_strata, rng)
     states = rng.integers(2**64, size=n_strata**2 + 1, dtype=np.uint64)
-    n_pairs = len(strata.users)
+    n_pairs = len(users)
     bounds = list(range(n_strata + 1)) if n_pairs >= WORTH_A_THREAD else [0, n_strata]
 
     def climb(s: int, shift: int) -> tuple[int, float, Int32Array, Int32Array]:
         of_items = (s + shift) % n_strata
-        block = s * n_strata + of_items
-        return block, *_climb_block(states[block], *strata.select_pairs(block), strata.select_stratum(of_items), *fixed)
+        block, stratum = s * n_strata + of_items, order[cuts[of_items] : cuts[of_items + 1]]
+        mine = slice(starts[block], starts[block + 1])
+        return block, *_climb_block(states[block], users[mine], items[mine], stratum, *fixed)
 
     def run_round(shift: int) -> list[list[tuple[int, float, Int32Array, Int32Array]]]:
         return map_ranges(lambda a, b: [climb(s, shift) for s in range(a, b)], bounds)
@@ -228,10 +213,10 @@ def run_epoch(pattern: Pattern, factors: Factors, rates: Rates, rng: np.random.G
     done = [block for shift in range(n_strata) for part in run_round(shift) for block in part]
     _, totals, *left = zip(*sorted(done, key=lambda block: block[0]), strict=True)
     total = np.sum(totals)
-    users, items = (np.concatenate(each) for each in left)
-    if len(users):
+    users_left, items_left = (np.concatenate(each) for each in left)
+    if len(users_left):
         # Users with nearly everything: their negatives may lie in any stratum
-        total += _climb_block(states[-1], users, items, strata.order, *fixed)[0]
+        total += _climb_block(states[-1], users_left, items_left, order, *fixed)[0]
     return float(total / max(n_pairs, 1))
 
 

@@ -25,30 +25,19 @@ _CALM = 3  # iterations in a row with a small change that end the loop
 _BLOW_UP = 1e3  # the objective, as a multiple of its value at zero, that counts as divergence
 
 
-class Iteration(NamedTuple):
-    """One line of the history: the objective at (U, V), seconds since the start, and the rank of U~."""
-
-    number: int
-    objective: float
-    seconds: float
-    rank: int
-
-
 @dataclass(frozen=True, eq=False)
 class DenseResult:
-    """The result of Algorithm 1: U, V and X = U + V, (n, m) each, and how it got there."""
+    """The result of Algorithm 1: U and V, (n, m) each, and how it got there.
+
+    Steps have the objective at (U, V) and the rank of U~; their gap is not known.
+    """
 
     U: FloatArray
     V: FloatArray
     objective: float
     iterations: int
     status: Status
-    history: list[Iteration] = field(repr=False)
-
-    @property
-    def X(self) -> FloatArray:
-        """The prediction U + V, (n, m)."""
-        return self.U + self.V
+    history: list[Step] = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,16 +58,16 @@ class _Problem:
         """sum weight/2*(X - target)^2."""
         return float(np.sum(self.weight * (X - self.target) ** 2, dtype=np.float64)) / 2
 
-    def compute_gradient(self, X: FloatArray) -> FloatArray:
-        """The subgradient of the loss in X, and so in U and in V, (n, m)."""
-        return self.weight * (X - self.target)
-
     def compute_objective(self, U: FloatArray, V: FloatArray, loss: float) -> float:
         """The objective at (U, V), where the loss is already known."""
         if not math.isfinite(loss):
             return math.inf
         penalty = 0.0 if self.v_penalty is None else float(np.sum(self.v_penalty * np.abs(V), dtype=np.float64))
         return self.l1 * float(np.linalg.svd(U, compute_uv=False).sum()) + penalty + loss
+
+
+DenseCallback = Callable[[Step, FloatArray, FloatArray], object]
+"""Sees each step, with U and V."""
 
 
 def algorithm1(
@@ -94,7 +83,7 @@ def algorithm1(
     max_iter: int = 200,
     tol: float = 1e-6,
     momentum: bool = True,
-    callback: Callable[[Iteration, FloatArray, FloatArray], object] | None = None,
+    callback: DenseCallback | None = None,
     time_limit: float | None = None,
     dtype: DTypeLike = np.float64,
 ) -> DenseResult:
@@ -133,7 +122,7 @@ def _iterate(
     clip: bool,
     momentum: bool,
     limits: _Limits,
-    callback: Callable[[Iteration, FloatArray, FloatArray], object] | None,
+    callback: DenseCallback | None,
 ) -> DenseResult:
     """The loop of Algorithm 1; the names are the paper's, with U~ and V~ as U_new and V_new."""
     started = time.perf_counter()
@@ -141,10 +130,10 @@ def _iterate(
     tau = 1.0
     loss = problem.compute_loss(U + V)
     objectives = [loss]
-    history: list[Iteration] = []
+    history: list[Step] = []
     status: Status | None = "converged" if loss == 0 else None
     while status is None:
-        gradient = problem.compute_gradient(U + V)
+        gradient = problem.weight * (U + V - problem.target)
         U_new, rank = _shrink(U - step * gradient, step * problem.l1)
         V_new = V if problem.v_penalty is None else _soft_threshold(V - step * gradient, step * problem.v_penalty)
         tau_new = (1 + math.sqrt(1 + 4 * tau**2)) / 2
@@ -157,7 +146,7 @@ def _iterate(
         loss = problem.compute_loss(U + V)
         objectives.append(problem.compute_objective(U, V, loss))
         seconds = time.perf_counter() - started
-        history.append(Iteration(len(history) + 1, objectives[-1], seconds, rank))
+        history.append(Step(len(history) + 1, objectives[-1], math.nan, rank, seconds))
         if callback is not None:
             callback(history[-1], U, V)
         status = "converged" if loss == 0 else _choose_dense_status(objectives, seconds, limits)
@@ -264,7 +253,8 @@ def algorithm2(
         here = trace.add(_measure(problem, factors, v), float("nan"), rank)
         status = _choose_status(trace.history, options.tol, left, is_late=began + here.seconds > deadline)
         if status is None:
-            fixed = _fix_specific(problem, _compute_best_specific(problem, factors) if v is None else v)
+            best = problem.find_specific(problem.pattern.dots(factors.users, factors.items)) if v is None else v
+            fixed = _fix_specific(problem, best)
             moves = (
                 _step_in_turns(fixed, factors, bound) if step is None else _step_at_once(fixed, factors, bound, step)
             )
@@ -290,10 +280,6 @@ def _measure(problem: Problem, factors: Factors, v: FloatArray | None) -> float:
 def _fix_specific(problem: Problem, v: FloatArray) -> Problem:
     """The problem in P and Q alone at V = v, (nnz,)."""
     return replace(problem, target=problem.target - v, v_penalty=None)
-
-
-def _compute_best_specific(problem: Problem, factors: Factors) -> FloatArray:
-    return problem.find_specific(problem.pattern.dots(factors.users, factors.items))
 
 
 def _step_specific(problem: Problem, factors: Factors, v: FloatArray, step: float) -> FloatArray:

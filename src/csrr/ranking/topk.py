@@ -137,16 +137,14 @@ def score_blocks(
     n_items: int,
     *,
     seen: Any = None,
-    items: Rows | None = None,
     block_rows: int | None = None,
     dtype: npt.DTypeLike = np.float32,
 ) -> Iterator[tuple[slice, AnyArray]]:
-    """Yield which of `rows` a block has, and their scores, shape (b, n_items) or, with `items`, (b, len(items)).
+    """Yield which of `rows` a block has, and their scores, shape (b, n_items).
 
     `score_rows(rows)` returns a new array of `dtype` and of shape (len(rows), n_items), which is overwritten: cells
-    that `seen`, sparse of shape (n_users, n_items), stores become -inf. `items` are the item rows to keep, in their
-    order. A block has `block_rows` rows, or as many as make about BLOCK_BYTES; how products are rounded may depend on
-    it.
+    that `seen`, sparse of shape (n_users, n_items), stores become -inf. A block has `block_rows` rows, or as many as
+    make about BLOCK_BYTES; how products are rounded may depend on it.
     """
     past = None if seen is None else seen.tocsr()
     size = block_rows or choose_block_rows(n_items)
@@ -155,7 +153,7 @@ def score_blocks(
         scores = _check_block(score_rows(rows[part]), (part.stop - first, n_items), np.dtype(dtype))
         if past is not None:
             mask_cells(scores, past.indptr, past.indices, rows[part])
-        yield part, scores if items is None else np.ascontiguousarray(scores[:, items])
+        yield part, scores
 
 
 class Cells(NamedTuple):
@@ -516,7 +514,7 @@ class Products:
         search = self.users, self.items.factors, by_norm, norms, stages, order.places
         clicks = self.scale, self.clicks.indptr, self.clicks.indices
         weights = self.items.weights.indptr, self.items.weights.indices, self.items.weights.data
-        cells = _join(limits.left_out, shape, operator.add), _join(limits.kept, shape, _multiply_cells)
+        cells = _join(limits.left_out, shape, operator.add), _join(limits.kept, shape, operator.mul)
         bad = np.zeros(len(rows), np.bool_)
 
         def find(start: int, stop: int) -> None:
@@ -545,10 +543,6 @@ class Products:
         if bad.any():
             raise ValueError(f"a score is NaN: of user row {int(rows[bad.argmax()])}")
         return found, best
-
-
-def _multiply_cells(some: Any, others: Any) -> Any:
-    return some.multiply(others)
 
 
 def _join(several: list[Any], shape: tuple[int, int], join: Callable[[Any, Any], Any]) -> tuple[Any, Any] | None:
