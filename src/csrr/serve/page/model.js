@@ -59,10 +59,10 @@ export async function showModel() {
   const names = new Set([...Object.keys(told.params), ...Object.keys(told.settled)]);
   if (told.certificate) {
     const proof = told.certificate;
-    cards.push(card("Certificate", h("p", {}, h("span", { class: "big" }, percent(proof.excess)), " above the optimum at most"), h("p", { class: "soft small" }, told.status),
-      h("dl", { class: "facts" }, [["rank", proof.rank], ["iterations", proof.iterations], ["primal", proof.primal], ["dual", proof.dual], ["seconds", proof.seconds]].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, short(value)))))));
+    cards.push(card("Certificate", h("p", {}, h("strong", {}, told.claim)), proof.has_neighbors ? h("p", { class: "soft small" }, "The neighbors are not covered.") : null,
+      h("dl", { class: "facts" }, [["status", proof.status], ["rank", proof.rank], ["iterations", proof.iterations], ["primal", proof.primal], ["dual", proof.dual], ["seconds", proof.seconds]].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof value === "string" ? value : short(value)))))));
   }
-  if (steps.length > 1) cards.push(card("Convergence", line(steps.map(([iteration, , gap]) => [iteration, gap]), { label: `The gap over ${steps.length} iterations, down to ${short(steps.at(-1)[2])}`, xName: "iteration", yName: "gap to the optimum", yLog: true }).drawing));
+  if (steps.length > 1) cards.push(card("Convergence", line(steps.map(([iteration, , gap]) => [iteration, gap]), { label: `The estimated gap over ${steps.length} iterations, down to ${short(steps.at(-1)[2])}`, xName: "iteration", yName: "gap to the optimum, as estimated on the way", yLog: true }).drawing, h("p", { class: "soft small" }, "The certificate is computed once, at the end, from all directions; estimates on the way look at a few.")));
   if (told.singular_values.length) cards.push(card("Singular values", columns(told.singular_values, { label: `${told.singular_values.length} singular values, from ${short(told.singular_values[0])} to ${short(told.singular_values.at(-1))}`, xName: "direction", yName: "size" }).drawing));
   else if (told.certificate) cards.push(card("Singular values", h("p", { class: "soft" }, "They are computed with the map: ", h("a", { href: "#/map" }, "open it once"), ".")));
   if (told.calibration) cards.push(card("Calibration", tellCurve(told.calibration)), h("section", { class: "card wide" }, h("h2", {}, "Costs and the threshold"), tellCosts(told.calibration, home)));

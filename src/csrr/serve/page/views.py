@@ -448,7 +448,7 @@ class ModelView(msgspec.Struct):
 
     kind: str
     certificate: dict[str, Any] | None
-    status: str | None
+    claim: str | None
     steps: list[tuple[int, float, float, int, float]]
     singular_values: list[float]
     params: dict[str, Any]
@@ -616,7 +616,7 @@ def _tell_model(views: Views) -> ModelView:
     return ModelView(
         type(model).__name__,
         None if certificate is None else to_plain(certificate.to_dict()),
-        None if certificate is None else str(certificate),
+        None if certificate is None else certificate.claim,
         steps,
         values.tolist(),
         to_plain(model.get_params()),
