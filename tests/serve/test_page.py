@@ -338,13 +338,23 @@ def test_the_cost_slider_moves_the_threshold(browser, address):
             page.locator("#cost").fill(value)
             texts = page.locator(".tiles .big").all_inner_texts()
             found.append(
-                (page.locator(".card:has(input[type=range]) strong").all_inner_texts()[:2], float(texts[0]), int(texts[1].split()[0]))
+                (
+                    page.locator(".card:has(input[type=range]) strong").all_inner_texts()[:2],
+                    float(texts[0]),
+                    int(texts[1].split()[0]),
+                )
             )
         assert [said[1] for said, *_ in found] == ["50 %", "9.1 %", "0.99 %"]
         assert found[0][1] <= found[1][1] < found[2][1]
         assert found[0][2] <= found[1][2] < found[2][2]
         text = page.inner_text("main")
-        for words in ("above the optimum of the low-rank part", "Convergence", "Singular values", "taken", "Calibration"):
+        for words in (
+            "above the optimum of the low-rank part",
+            "Convergence",
+            "Singular values",
+            "taken",
+            "Calibration",
+        ):
             assert words in text
 
 
