@@ -48,12 +48,14 @@ def events(tmp_path_factory):
             "user": [f"user {each}" for each in made.user_rows[order]],
             "movie": [f"film {each}" for each in made.item_rows[order]],
             "hours": rng.random(len(order)),
+            # Few, so that rows break ties.
+            "time": rng.integers(0, 30, len(order)),
         }
     )
     for place in range(4):
         part = table.slice(len(table) * place // 4, len(table) * (place + 1) // 4 - len(table) * place // 4)
         parquet.write_table(part, home / f"part-{place}.parquet", row_group_size=700)
-    return home, csrr.read(table)
+    return home, csrr.read(table, time=False)
 
 
 def make_engine(client, folder, **options):
@@ -119,6 +121,33 @@ def test_a_frame_and_a_search(cluster, events, tmp_path):
         np.testing.assert_allclose(model.chosen_[name], alone.chosen_[name], atol=2e-3)
     assert model.chosen_.n_events == len(events[1])
     assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=1e-3)
+
+
+ORDERS = {
+    "next": GIVEN | {"order": "next", "decay": [0.5, 0.8], "horizon": 0.3, "history_scaling": 0.1, "rare_scaling": 0.1},
+    "recent": GIVEN | {"order": "recent", "decay": 0.7},
+    "a search": {"order": "auto", "max_rank": 12, "denoise": 0},
+    "a search for next": {"order": "next", "max_rank": 12},
+}
+
+
+@pytest.mark.parametrize("case", ORDERS)
+def test_order(case, cluster, events, tmp_path):
+    engine = make_engine(cluster, tmp_path / "work")
+    model = csrr.CSRR(**ORDERS[case], engine=engine).fit(events[0])
+    alone = csrr.CSRR(**ORDERS[case]).fit(csrr.read(events[0]))
+    assert model.chosen_.settings == pytest.approx(alone.chosen_.settings, rel=1e-6)
+    assert model.chosen_.order == alone.chosen_.order
+    for name, column in alone.chosen_.columns.items():
+        np.testing.assert_allclose(model.chosen_[name], column, atol=5e-3)
+    model.save(tmp_path / "model.csrr")
+    loaded, histories = csrr.load(tmp_path / "model.csrr"), [["film 3", "film 8", "film 40"], ["film 40", "film 3"]]
+    mine, theirs = (each.fold_in(histories).score() for each in (loaded, alone))
+    np.testing.assert_allclose(mine, theirs, atol=5e-3)
+    csrr.write_lists(tmp_path / "model.csrr", tmp_path / "lists", k=5, client=engine)
+    table = parquet.read_table(tmp_path / "lists").to_pandas()
+    found, lists = table[table["rank"] == 1].set_index("user")["item"], alone.recommend(k=5)
+    assert np.mean(found[lists.users].to_numpy() == lists.items[:, 0]) > 0.97
 
 
 def kill_workers(client, seconds, count=1):
@@ -193,8 +222,8 @@ def test_a_killed_scheduler(cluster, events, fitted, tmp_path):
 
 
 def test_what_cannot_be(cluster, events, tmp_path):
-    with pytest.raises(csrr.ParameterError, match="order='next' needs the log on one machine"):
-        csrr.CSRR(order="next").fit(events[0], client=cluster)
+    with pytest.raises(csrr.ParameterError, match="half_life=3 needs the log on one machine"):
+        csrr.CSRR(half_life=3).fit(events[0], client=cluster)
     with pytest.raises(csrr.ParameterError, match="no Dask scheduler answers at"):
         csrr.CSRR().fit(events[0], client="tcp://127.0.0.1:1")
     with pytest.raises(csrr.ParameterError, match="CSRRe cannot be fitted to a log on many machines"):

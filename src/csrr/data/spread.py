@@ -88,6 +88,11 @@ class SpreadLog:
         """The number of blocks."""
         return len(self.bounds) - 1
 
+    @property
+    def has_times(self) -> bool:
+        """Whether times were read."""
+        return (self.folder / "times-0.npy").exists()
+
     def __len__(self) -> int:
         return int(self.indptr[-1])
 
@@ -365,7 +370,7 @@ def read_parts(source: str | os.PathLike[str], options: ReadOptions) -> Log:
         )
     with tempfile.TemporaryDirectory(prefix="csrr-parts-") as folder:
         log = spread_log(source, Path(folder), _run_here, lambda rows: max(1, rows // BLOCK_ROWS), options=options)
-        names = ["items", "times", "places"][: 3 if (log.folder / "times-0.npy").exists() else 1]
+        names = ["items", "times", "places"][: 3 if log.has_times else 1]
         read = {name: _join_blocks(log, name) for name in names}
         users = IdMap(pa.concat_arrays([read_users(log.folder, block) for block in range(log.n_blocks)]))
     rows = np.repeat(np.arange(len(users), dtype=np.int32), np.diff(log.indptr))

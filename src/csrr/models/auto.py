@@ -249,8 +249,7 @@ def _choose_order(model: CSRRBase, log: Log, user_costs: Any, item_costs: Any) -
                 note = f"by rule: fewer than {LEAST_USERS} users have events enough to hold out their last"
                 return choose_by_rule(space.given, note, by_rule)
             kept, heldout, has_several = parts
-            given = read_search_space(model, "next" if kinds == ("next",) else None).given
-            built = build_problem(model, kept, given, user_costs, item_costs)
+            built = build_problem(model, kept, space.given, user_costs, item_costs)
             plain = Search(built, kept.to_csr(), heldout.to_csr(), space)
             return search_order(model, plain, Ahead.of(kept, heldout, has_several=has_several), kinds)
     except TimeUpError:

@@ -425,7 +425,8 @@ class CSRRBase(Recommender):
         chosen
             The settings of the fit, and how they were chosen.
         """
-        self.remember(Log(IdMap.range(0), items, np.empty(0, np.int32), np.empty(0, np.int32)))
+        none = np.empty(0, np.int32)
+        self.remember(Log(IdMap.range(0), items, none, none, places=none if self._keeps_order else None))
         self.item_counts = item_counts
         self.take_problem(fitted)
         self.certificate_ = replace(found.certificate, has_neighbors=fitted.has_neighbors)

@@ -24,19 +24,32 @@ from csrr._base.progress import show_live_line
 from csrr._base.threads import TimeUpError, cut_off, limit_time, seconds_left, use_threads
 from csrr.data.errors import DataError
 from csrr.data.spread import SpreadLog, list_files, read_users, spread_log, write_cells, write_whole
-from csrr.models.auto import HASTY_RANK, Chosen, choose_by_rule, describe_search, read_search_space
+from csrr.data.tables import ReadOptions
+from csrr.models import order_search
+from csrr.models.auto import (
+    HASTY_RANK,
+    Chosen,
+    choose_by_rule,
+    describe_search,
+    read_search_space,
+    resolve_order,
+    search_order,
+)
 from csrr.models.build_problem import ClickCosts, ClickProblem, ProblemSpec, Scaling, Settings, pose_problem
 from csrr.models.fitted_problem import LITTLE, FittedProblem, Neighborhood, refold_users
 from csrr.models.foldin import FoldedFactors
 from csrr.models.held_out import LEAST_EVENTS, LEAST_USERS, MOST_SCORES, MOST_USERS, SHARE
-from csrr.models.search import Search
+from csrr.models.order import IGNORE, FadedScores, OrderSettings, fit_faded
+from csrr.models.order_search import LEAST_MEASURED, Ahead
+from csrr.models.search import Search, SearchSpace
 from csrr.numerics.dask_cluster import EngineError, count_blocks
-from csrr.numerics.dask_engine import DaskEngine, SpreadPattern, open_engine
+from csrr.numerics.dask_engine import DaskEngine, DaskSequences, SpreadPattern, open_engine
 from csrr.numerics.dask_worker import Number, skip_draws
 from csrr.numerics.factored import Factors
 from csrr.numerics.problem import LowRank
 from csrr.numerics.solver import Callback, Options, Solution, Step, solve
 from csrr.numerics.thread_engine import THREADS
+from csrr.numerics.transitions import Sequences
 from csrr.parameters import ParameterError
 
 if TYPE_CHECKING:
@@ -102,7 +115,6 @@ def _refuse(model: CSRRBase) -> None:
     if kind != "CSRR":
         raise ParameterError(f"{kind} cannot be fitted to a log on many machines; CSRR can")
     words = {
-        "order": model.order != "ignore",
         "event_weights": model.event_weights not in ("auto", "ignore"),
         "half_life": model.half_life is not None,
         "denoise": model.denoise not in ("auto", 0),
@@ -138,6 +150,7 @@ def fit_spread(
             engine.folder,
             engine.run_tasks,
             lambda rows: count_blocks(rows, engine.block_cells),
+            options=None if model.order == "ignore" else ReadOptions(),
             tell=lambda stage, done, of: say(f"{stage}: {done} of {of}"),
         )
         say(
@@ -146,13 +159,14 @@ def fit_spread(
         )
         pattern = engine.open_pattern(log.folder, log.bounds, log.indptr, log.n_items)
         # 2. The settings.
-        chosen = replace(_choose(model, log, engine), n_events=len(log), n_now=len(log))
+        kinds = _list_kinds(model, log, engine)
+        chosen = replace(_choose(model, log, engine, kinds), n_events=len(log), n_now=len(log))
         # 3. The problem. 4. U. 5. S.
         built = _pose(model, log, pattern, chosen.settings)
         with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
-            balanced = None
+            balanced, is_next = None, chosen.order.kind == "next"
             start = _read_checkpoint(engine, built)
-            if chosen.settings.neighbors and not built.is_balanced:
+            if chosen.settings.neighbors and not built.is_balanced and not is_next:
                 balanced = built.compute_balanced()
                 start = balanced if start is None and not built.problem.is_slack else start
             solution = _solve(model, built, start, callback, engine)
@@ -160,12 +174,19 @@ def fit_spread(
         if seconds_left() != 0:
             factors = refold_users(built.problem, factors)
         say("fitting neighbors")
-        neighborhood = _find_neighborhood(model, built, factors, balanced)
+        neighborhood = (
+            Neighborhood.none(log.n_items) if is_next else _find_neighborhood(model, built, factors, balanced)
+        )
         if neighborhood is None:
             neighborhood = Neighborhood.none(log.n_items)
             note = f"{chosen.note}; then none: the time limit left no time for neighbors"
             chosen = replace(chosen, settings=chosen.settings._replace(neighbors=0), note=note)
-        return _complete(model, log, built, factors, solution, neighborhood, chosen, engine)
+        faded = None
+        if chosen.order.kind != "ignore":
+            own = _order_log(log, engine)
+            faded = fit_faded(lambda: own, built, factors.items, neighborhood, chosen.order)
+            neighborhood = Neighborhood.none(log.n_items)
+        return _complete(model, log, built, factors, solution, neighborhood, faded, chosen, engine)
 
 
 def _write_frame(frame: Any, engine: DaskEngine) -> Path:
@@ -201,34 +222,42 @@ def _pose(model: CSRRBase, log: SpreadLog, pattern: SpreadPattern, settings: Set
 # The settings
 
 
-def _choose(model: CSRRBase, log: SpreadLog, engine: DaskEngine) -> Chosen:
+def _choose(model: CSRRBase, log: SpreadLog, engine: DaskEngine, kinds: tuple[Any, ...]) -> Chosen:
     """The settings: given, or those of the fit that is resumed, or chosen on held-out events, or by rule."""
     if model.fixed_settings is not None:
         return choose_by_rule(model.fixed_settings, "as given by another fit")
     space = read_search_space(model)
     # What needs the events of all users in one place is not tried.
     space = replace(space, given=space.given._replace(denoise=0.0), open=space.open - {"denoise"})
-    if space.is_complete:
-        return choose_by_rule(space.given, "nothing was left to choose")
+    order, left = resolve_order(model, kinds[-1])
+    if space.is_complete and not left and len(kinds) == 1:
+        return choose_by_rule(space.given, "nothing was left to choose", order)
+    order = order if len(kinds) == 1 else IGNORE
     path, mark = engine.folder / "settings.json", repr((model.get_params() | {"engine": None}, str(log.folder)))
     if path.exists() and (known := json.loads(path.read_text()))["of"] == mark:
         columns = {name: np.array(each) for name, each in known["columns"].items()}
-        return Chosen(columns, Settings(**known["settings"]), known["note"])
+        decays, *rest = known["order"][1:]
+        order = OrderSettings(known["order"][0], tuple(decays), *rest)
+        return Chosen(columns, Settings(**known["settings"]), known["note"], order=order)
     try:
         with cut_off(seconds_left(0.5)):
-            search = _start_search(model, log, engine, space)
-            if search is None:
+            chosen: Chosen | None = None
+            if kinds != ("ignore",) and (ahead := _cut_ahead(model, log, engine, space)) is not None:
+                chosen = search_order(model, *ahead, kinds)
+            elif kinds == ("ignore",) and (search := _start_search(model, log, engine, space)) is not None:
+                settings = search.run()
+                chosen = Chosen(search.list_columns(), settings, describe_search(search, settings, "random"))
+            if chosen is None:
                 note = f"by rule: too few of {log.n_users:,} users have events to hold out"
-                return choose_by_rule(space.given, note)
-            settings = search.run()
-            chosen = Chosen(search.list_columns(), settings, describe_search(search, settings, "random"))
+                return choose_by_rule(space.given, note, order)
     except TimeUpError:
         hasty = space.given._replace(max_rank=HASTY_RANK) if "max_rank" in space else space.given
-        return choose_by_rule(hasty, "by rule: the time limit left no time for a search")
+        return choose_by_rule(hasty, "by rule: the time limit left no time for a search", order)
     kept = {
         "of": mark,
         "columns": {name: each.tolist() for name, each in chosen.columns.items()},
-        "settings": settings._asdict(),
+        "settings": chosen.settings._asdict(),
+        "order": chosen.order,
         "note": chosen.note,
     }
     with write_whole(path) as file:
@@ -292,14 +321,121 @@ def hold_out_block(
     return Held((counts - n_held)[chosen], items[mine & ~is_held], n_held[chosen], items[mine & is_held])
 
 
-def _place_rows(rows: AnyArray, parts: list[tuple[AnyArray, AnyArray]], shape: tuple[int, int]) -> Any:
+# Order
+
+
+def _list_kinds(model: CSRRBase, log: SpreadLog, engine: DaskEngine) -> tuple[Any, ...]:
+    """The kinds of order that a fit may have, the first by default; DataError where what is asked for is not known."""
+    if model.order == "ignore":
+        return ("ignore",)
+    spans = (
+        [] if not log.has_times else engine.run_tasks(_find_span, [(str(log.folder), b) for b in range(log.n_blocks)])
+    )
+    knows = bool(spans) and min(low for low, _ in spans) < max(high for _, high in spans)
+    if model.order == "auto":
+        return ("ignore", "recent", "next") if knows else ("ignore",)
+    if not knows:
+        raise DataError("all events have the same time, or none: what came first is unknown; add a column of times")
+    return (model.order,)
+
+
+def _find_span(folder: str, block: int) -> tuple[Any, Any]:
+    times = np.load(f"{folder}/times-{block}.npy", mmap_mode="r")
+    return times.min(), times.max()
+
+
+def _order_log(log: SpreadLog, engine: DaskEngine) -> DaskSequences:
+    """The events of the log in order."""
+    target = name_sequences(log.folder)
+    engine.run_tasks(order_block, [(str(log.folder), str(target), block) for block in range(log.n_blocks)])
+    return DaskSequences(engine.open_pattern(target, log.bounds, log.indptr, log.n_items))
+
+
+def name_sequences(folder: Path) -> Path:
+    """Return the folder that has the events of a log in order, beside its own."""
+    return folder.with_name(f"{folder.name}-order")
+
+
+class Latest(NamedTuple):
+    """Some users of a block without their latest event: their number of events, items in order, and that event's."""
+
+    counts: AnyArray
+    items: AnyArray
+    latest: AnyArray
+
+
+def order_block(
+    folder: str, target: str, block: int, kept: str | None = None, least: int = 0, chosen: AnyArray | None = None
+) -> Latest | None:
+    """Write the events of a block in order.
+
+    With `kept`, a folder for the cells that are left, the latest event of users with at least `least` is left out, and
+    what the `chosen` ones have is returned.
+    """
+    home = Path(folder)
+    given = (np.load(home / f"{name}-{block}.npy") for name in ("indptr", "items", "times", "places"))
+    indptr, items, times, places = given
+    counts = np.diff(indptr)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((places, times, rows))
+    Path(target).mkdir(exist_ok=True)
+    if kept is None or chosen is None:
+        write_cells(Path(target), block, indptr=indptr, items=items[order])
+        return None
+    last = indptr[1:][counts >= least] - 1
+    is_left = np.ones(len(items), np.bool_)
+    is_left[last] = False
+    left = order[is_left]
+    counts = counts - (counts >= least)
+    indptr = np.concatenate(([0], np.cumsum(counts)))
+    write_cells(Path(target), block, indptr=indptr, items=items[left])
+    write_cells(Path(kept), block, indptr=indptr, items=items[np.sort(left)])
+    mine = np.isin(rows[left], chosen)
+    return Latest(counts[chosen], items[left][mine], items[order[last]][np.searchsorted(rows[order[last]], chosen)])
+
+
+def _cut_ahead(model: CSRRBase, log: SpreadLog, engine: DaskEngine, space: SearchSpace) -> tuple[Search, Ahead] | None:
+    """The search on the log without the latest event of each user, on those that decide on one machine."""
+    counts = np.diff(log.indptr)
+    able = np.flatnonzero(counts >= LEAST_EVENTS)
+    if len(able) < LEAST_USERS:
+        return None
+    most = max(LEAST_MEASURED, int(order_search.MOST_SCORES // log.n_items))
+    rows = np.sort(np.random.default_rng(model.seed).permutation(able)[:most])
+    kept = log.folder / "ahead"
+    target = name_sequences(kept)
+    kept.mkdir(exist_ok=True)
+    tasks = []
+    for block, (a, b) in enumerate(pairwise(log.bounds)):
+        mine = rows[(rows >= a) & (rows < b)] - a
+        tasks.append((str(log.folder), str(target), block, str(kept), LEAST_EVENTS, mine))
+    found: list[Latest] = engine.run_tasks(order_block, tasks)
+    indptr = np.concatenate(([0], np.cumsum(counts - (counts >= LEAST_EVENTS))))
+    pattern = engine.open_pattern(kept, log.bounds, indptr, log.n_items)
+    sequences = DaskSequences(engine.open_pattern(target, log.bounds, indptr, log.n_items))
+    shape = (log.n_users, log.n_items)
+    histories = _place_rows(rows, [(each.counts, each.items) for each in found], shape, sort=False)
+    clicks = histories[rows]
+    clicks.data = Sequences(clicks.indptr, clicks.indices, log.n_items).ages.astype(np.float32)
+    clicks.sort_indices()
+    ages, clicks.data = clicks.data.astype(np.int32), np.ones_like(clicks.data)
+    histories.sort_indices()
+    heldout = _place_rows(rows, [(np.ones(len(each.latest), np.int64), each.latest) for each in found], shape)
+    search = Search(_pose(model, log, pattern, space.given), histories, heldout, space)
+    return search, Ahead(sequences, rows, clicks, ages, heldout[rows])
+
+
+def _place_rows(
+    rows: AnyArray, parts: list[tuple[AnyArray, AnyArray]], shape: tuple[int, int], *, sort: bool = True
+) -> Any:
     """The csr array of `shape` that has events of some rows only; `parts` are counts and items, one after another."""
     counts = np.zeros(shape[0], np.int64)
     counts[rows] = np.concatenate([each for each, _ in parts])
     items = np.concatenate([each for _, each in parts])
     indptr = np.concatenate(([0], np.cumsum(counts)))
     found = sparse.csr_array((np.ones(len(items), np.float32), items, indptr), shape=shape)
-    found.sort_indices()
+    if sort:
+        found.sort_indices()
     return found
 
 
@@ -369,6 +505,7 @@ def _complete(
     factors: Factors,
     solution: Solution,
     neighborhood: Neighborhood,
+    faded: FadedScores | None,
     chosen: Chosen,
     engine: DaskEngine,
 ) -> CSRRBase:
@@ -387,12 +524,12 @@ def _complete(
         items=items,
         specific=nobody,
         seen=nobody,
-        ages=None,
+        ages=None if faded is None else np.empty(0, np.int32),
         scaling=Scaling(np.zeros(0, scaling.user.dtype), scaling.item),
         clicks=built.clicks,
         costs=built.costs,
         neighborhood=neighborhood,
-        faded=None,
+        faded=faded,
         l1=problem.l1,
         l2=built.l2,
         own_l2=own_l2,
@@ -401,18 +538,22 @@ def _complete(
     counts = np.asarray(problem.pattern.count_items(), np.int64)
     model.take_item_side(fitted, log.items, counts, solution, chosen)
     user = engine.put(problem.pattern, scaling.user.astype(np.float32))
-    model.spread_users = SpreadUsers(engine, log, factors.users, user)
+    model.spread_users = SpreadUsers(engine, log, factors.users, user, faded)
     return model
 
 
 @dataclass(eq=False)
 class SpreadUsers:
-    """The users of a fit on many machines: their factors, in units of the problem, are with the engine's workers."""
+    """The users of a fit on many machines: their factors, in units of the problem, are with the engine's workers.
+
+    With the scores of histories that `faded`, they are written by these, and their items are in order.
+    """
 
     engine: DaskEngine
     log: SpreadLog
     factors: Any
     scaling: Any
+    faded: FadedScores | None
 
     def __len__(self) -> int:
         return self.log.n_users
@@ -427,7 +568,8 @@ class SpreadUsers:
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
         given = Number(), str(self.log.folder), str(aside), self.factors, self.scaling
-        self.engine.ask(self.factors.space, "sum", write_users, *given)
+        history = () if self.faded is None else (self.faded.left, self.faded.decays)
+        self.engine.ask(self.factors.space, "sum", write_users, *given, *history)
         # What stays of the older folder until the new one has its name is never half of each.
         old = target.with_name(f".{target.name}.old")
         shutil.rmtree(old, ignore_errors=True)
@@ -438,17 +580,30 @@ class SpreadUsers:
 
 
 def write_users(
-    pattern: Any, number: int, log_folder: str, target: str, factors: FloatArray, scaling: FloatArray
+    pattern: Any,
+    number: int,
+    log_folder: str,
+    target: str,
+    factors: FloatArray,
+    scaling: FloatArray,
+    left: Any = None,
+    decays: tuple[float, ...] = (),
 ) -> int:
-    """Write the users of a block; return how many there are."""
-    users, indptr = read_users(log_folder, number), pattern.indptr
-    units = np.ascontiguousarray(factors / scaling[:, None], np.float32)
+    """Write the users of a block; return how many there are. With `left`, (m, r), and `decays`: of faded histories."""
+    users, indptr, items = read_users(log_folder, number), pattern.indptr, np.asarray(pattern.indices)
+    if left is None:
+        units = np.ascontiguousarray(factors / scaling[:, None], np.float32)
+    else:
+        items = np.load(name_sequences(Path(log_folder)) / f"items-{number}.npy")
+        own = Sequences(indptr, items, pattern.shape[1])
+        seen = sparse.csr_array((np.ones(len(items), np.float32), items, indptr), shape=pattern.shape)
+        units = FadedScores(decays, np.ones(len(decays)), left, left, None).find_users(seen, own.ages)
     columns = {
         "user": users,
         "factors": pa.FixedSizeListArray.from_arrays(pa.array(units.ravel()), max(units.shape[1], 1))
         if units.shape[1]
         else pa.nulls(len(users)),
-        "items": pa.LargeListArray.from_arrays(pa.array(indptr), pa.array(np.asarray(pattern.indices))),
+        "items": pa.LargeListArray.from_arrays(pa.array(indptr), pa.array(items)),
     }
     with write_whole(Path(target) / f"part-{number:05d}.parquet") as file:
         parquet.write_table(pa.table(columns), file)
@@ -592,15 +747,22 @@ def write_part_lists(model_path: str, stamp: int, users: str, target: str, k: in
     lists = table["items"].combine_chunks()
     items = lists.flatten().to_numpy()
     indptr = np.concatenate(([0], np.cumsum(np.diff(lists.offsets.to_numpy()))))
-    seen = sparse.csr_array((np.ones(len(items), np.float32), items, indptr), shape=(n, m))
+    places = (np.repeat(indptr[1:], np.diff(indptr)) - np.arange(len(items))).astype(np.float32)
+    seen = sparse.csr_array((places, items, indptr), shape=(n, m))
+    seen.sort_indices()
     rank = model.item_factors_.shape[1]
     factors = np.zeros((n, 0), np.float32)
     if rank:
         factors = table["factors"].combine_chunks().flatten().to_numpy().reshape(n, rank)
-    fitted = replace(model.fitted_, users=factors, seen=seen)
+    ids, faded = table["user"].to_numpy(), model.fitted_.faded
     with use_threads(1, blas=1):
-        ids = table["user"].to_numpy()
-        found = FoldedFactors(ids, seen, model, fitted.make_products(model), factors).recommend(k)
+        if faded is not None:
+            folded = faded.fold(model, ids, seen)
+        else:
+            seen.data[:] = 1
+            fitted = replace(model.fitted_, users=factors, seen=seen)
+            folded = FoldedFactors(ids, seen, model, fitted.make_products(model), factors)
+        found = folded.recommend(k)
     written = _list_rows(ids, found)
     with write_whole(Path(target)) as file:
         parquet.write_table(written, file)

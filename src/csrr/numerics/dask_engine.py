@@ -29,6 +29,7 @@ from csrr.numerics.dask_cluster import MOST_LOSSES, Cluster, count_blocks
 from csrr.numerics.dask_worker import Number, Program, Shared
 from csrr.numerics.problem import Pattern
 from csrr.numerics.thread_engine import THREADS
+from csrr.numerics.transitions import Images, Sequences
 
 if TYPE_CHECKING:
     from csrr.numerics.neighbors import Likeness, Regression
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 _MOST_AGE = 32
 """Arrays that are so many steps away from a file are written to one: no array takes longer than that to make again."""
+FEW_SUMS = 4
+"""The number of ranges that sums over columns are added up from."""
 _INLINE = 2**15
 """Bytes of an array from which on it goes to workers by a file, once, rather than in each message."""
 
@@ -87,6 +90,42 @@ class Grams:
         arrays = engine.get(regression.user), regression.item, support
         self.files: list[SharedFile] = [SharedFile(engine.folder, each) for each in arrays]
         weakref.finalize(self, engine.to_free.append, self.key)
+
+
+class DaskSequences(Sequences):
+    """Sequences that are with workers, as cells of a pattern that are in order: they map the files of all of them."""
+
+    pattern: SpreadPattern
+
+    def __init__(self, pattern: SpreadPattern) -> None:
+        super().__init__(pattern.indptr, np.empty(0, np.int32), pattern.shape[1])
+        self.__dict__.update(pattern=pattern, counts=pattern.count_items())
+
+    def cut(self, length: int, most: int | None = None) -> list[int]:
+        """Return bounds of ranges of `length` things, one for each worker, of `most` each; None: any number."""
+        parts = max(len(self.pattern.engine.list_workers()), -(-length // (most or length)))
+        return sorted({length * place // parts for place in range(parts + 1)})
+
+    def cut_users(self) -> list[int]:
+        """Return the rows at which blocks end."""
+        return self.pattern.bounds
+
+    def cut_sum(self, length: int) -> list[int]:
+        """Return bounds of a few ranges, whatever the workers."""
+        return sorted({length * place // FEW_SUMS for place in range(FEW_SUMS + 1)})
+
+    def map(self, work: Callable[..., Any], bounds: Sequence[int], *args: Any) -> list[Any]:
+        """Return what `work(start, stop, *args)` returns for each range, computed by workers."""
+        engine, of = self.pattern.engine, work.__self__  # type: ignore[attr-defined]
+        if isinstance(of, Images) and "file" not in of.__dict__:
+            of.__dict__["file"] = SharedFile(engine.folder, of.left)
+        files = [SharedFile(engine.folder, each) if isinstance(each, np.ndarray) else each for each in args]
+        folder, threads = engine.collect_cells(self.pattern, with_places=True), max(engine.list_workers().values())
+        left = of.__dict__["file"].path if isinstance(of, Images) else None
+        given = folder, self.n_items, of.key, left, work.__name__, [send_arg(each) for each in files], threads
+        return engine.run_tasks(
+            worker.map_sequences, [(*given, *each) for each in itertools.pairwise(bounds)], pinned=True
+        )
 
 
 class DaskEngine(Cluster):
@@ -447,24 +486,29 @@ class DaskEngine(Cluster):
 
     # Neighbors
 
-    def collect_cells(self, pattern: Pattern) -> str:
-        """Return the folder that has all cells both ways, (n, m) and (m, n), in files that every worker maps."""
+    def collect_cells(self, pattern: Pattern, *, with_places: bool = False) -> str:
+        """Return the folder that has all cells both ways, (n, m) and (m, n), in files that every worker maps.
+
+        Beside the users of each item may be the places of these cells among those by user.
+        """
         space = self.find_space(pattern)
         folder = str(space.folder)
         if space.has_cells:
             return folder
+        names = ["users", "places"] if with_places else ["users"]
         counts = pattern.count_items()
         worker.write_array(f"{folder}/user_indptr.npy", pattern.indptr)
         worker.write_array(f"{folder}/item_indptr.npy", np.concatenate(([0], np.cumsum(counts))).astype(np.int64))
-        for name in ("user_items", "item_users"):
-            np.lib.format.open_memmap(f"{folder}/{name}.npy", "w+", np.int32, (pattern.nnz,)).flush()
+        for name in ("user_items", *(f"item_{each}" for each in names)):
+            kind = np.int64 if name == "item_places" else np.int32
+            np.lib.format.open_memmap(f"{folder}/{name}.npy", "w+", kind, (pattern.nnz,)).flush()
         m, blocks = space.shape[1], range(space.n_blocks)
         of_block = [(folder, number, m) for number in blocks]
         rows, cells = space.bounds, space.cell_bounds
         self.run_tasks(worker.copy_rows, [(*each, f"{folder}/user_items.npy", cells[each[1]]) for each in of_block])
-        self.run_tasks(worker.turn_block, [(*each, folder, rows[each[1]]) for each in of_block])
-        self.run_tasks(worker.join_turned, [(folder, space.n_blocks, a, b) for a, b in self._cut_items(m)])
-        unlink(*(f"{folder}/turned-{name}-{number}.npy" for name in ("indptr", "users") for number in blocks))
+        self.run_tasks(worker.turn_block, [(*each, names, rows[each[1]], cells[each[1]]) for each in of_block])
+        self.run_tasks(worker.join_turned, [(folder, names, space.n_blocks, a, b) for a, b in self._cut_items(m)])
+        unlink(*(f"{folder}/turned-{name}-{number}.npy" for name in ("indptr", *names) for number in blocks))
         space.has_cells = True
         return folder
 

@@ -25,6 +25,7 @@ from csrr._base.threads import map_ranges, n_threads, use_threads
 from csrr.numerics.neighbors import CellIndex, Likeness, cross_targets, find_nearest_items, gather_grams, group_places
 from csrr.numerics.problem import Pattern, Problem
 from csrr.numerics.thread_engine import THREADS
+from csrr.numerics.transitions import Images, NextItems, Sequences
 
 FULL = 0.9
 """The share of its memory at which a worker says that it is full, before it is ended for that."""
@@ -491,23 +492,61 @@ def copy_rows(folder: str, number: int, n_items: int, target: str, first: int) -
     whole.flush()
 
 
-def turn_block(folder: str, number: int, n_items: int, target: str, row: int) -> None:
-    """Write a block's cells by item: where those of each begin, and the rows of all users, which begin at `row`."""
-    turned = open_block(folder, number, n_items).T
-    write_array(f"{target}/turned-indptr-{number}.npy", turned.indptr)
-    write_array(f"{target}/turned-users-{number}.npy", turned.indices + np.int32(row))
+def turn_block(folder: str, number: int, n_items: int, names: list[str], row: int, cell: int) -> None:
+    """Write a block's cells by item: where those of each begin, and their users and places, of which it has the first.
+
+    These are numbered through all blocks: those of this one begin at `row` and `cell`.
+    """
+    block = open_block(folder, number, n_items)
+    write_array(f"{folder}/turned-indptr-{number}.npy", block.T.indptr)
+    write_array(f"{folder}/turned-users-{number}.npy", block.T.indices + np.int32(row))
+    if "places" in names:
+        write_array(f"{folder}/turned-places-{number}.npy", block.order_by_item + np.int64(cell))
 
 
-def join_turned(target: str, n_blocks: int, first: int, stop: int) -> None:
-    """Join the users of a range of items from all blocks, in the order of the rows, in the file of all."""
-    whole_indptr, whole = open_array(f"{target}/item_indptr.npy"), np.load(f"{target}/item_users.npy", mmap_mode="r+")
-    at = np.array(whole_indptr[first:stop])
+def join_turned(folder: str, names: list[str], n_blocks: int, first: int, stop: int) -> None:
+    """Join what a range of items has from all blocks, in the order of the rows, in the files of all."""
+    at = np.array(open_array(f"{folder}/item_indptr.npy")[first:stop])
+    wholes = {name: np.load(f"{folder}/item_{name}.npy", mmap_mode="r+") for name in names}
     for number in range(n_blocks):
-        indptr = open_array(f"{target}/turned-indptr-{number}.npy")[first : stop + 1]
-        users = open_array(f"{target}/turned-users-{number}.npy")[indptr[0] : indptr[-1]]
+        indptr = open_array(f"{folder}/turned-indptr-{number}.npy")[first : stop + 1]
         counts = np.diff(indptr)
-        # places of this block's users: consecutive from `at` for each item
-        places = np.repeat(at - (np.cumsum(counts) - counts), counts) + np.arange(len(users))
-        whole[places] = users
+        # places of this block's cells: consecutive from `at` for each item
+        places = np.repeat(at - (np.cumsum(counts) - counts), counts) + np.arange(indptr[-1] - indptr[0])
+        for name, whole in wholes.items():
+            whole[places] = open_array(f"{folder}/turned-{name}-{number}.npy")[indptr[0] : indptr[-1]]
         at += counts
-    whole.flush()
+    for whole in wholes.values():
+        whole.flush()
+
+
+@lru_cache(maxsize=1)
+def _open_sequences(folder: str, n_items: int, key: tuple[Any, ...]) -> NextItems:
+    cells = open_cells(folder)
+    own = Sequences(cells.user_indptr, cells.user_items, n_items)
+    by_item = cells.item_indptr, open_array(f"{folder}/item_places.npy"), cells.item_users
+    own.__dict__.update(by_item=by_item, counts=np.diff(cells.item_indptr))
+    return NextItems(own, *key)
+
+
+@lru_cache(maxsize=1)
+def _open_images(left: str, *of: Any) -> Images:
+    return Images(_open_sequences(*of), np.array(open_array(left)))
+
+
+def map_sequences(
+    folder: str,
+    n_items: int,
+    key: tuple[Any, ...],
+    left: str | None,
+    name: str,
+    args: list[Any],
+    threads: int,
+    start: int,
+    stop: int,
+) -> Any:
+    """Return what a method of `NextItems`, or of its images by the columns of `left`, returns for a range."""
+    # One at a time: they keep what they may need again.
+    with _lock, use_threads(threads, blas=1):
+        own = _open_sequences(folder, n_items, key) if left is None else _open_images(left, folder, n_items, key)
+        return getattr(own, name)(start, stop, *(open_array(x.path) if isinstance(x, Shared) else x for x in args))
