@@ -323,7 +323,7 @@ def test_weights_count_for_new_people_and_in_explanations(heavy, tmp_path):
         item = fitted.recommend(3, k=1).items[0, 0]
         seen = fitted.seen_[[3]]
         seen.data = log.to_csr(weighted=True)[[3]].data
-        problem = fitted._build_from_histories(seen)
+        problem = fitted._build(seen, fitted._confidence, fitted._penalty.reg)
         Q = fitted.item_factors_.astype(float)
         system = (Q.T * (1 + fitted.confidence * log.to_csr(weighted=True)[[3]].toarray()[0])) @ Q
         system += fitted._penalty.list_strengths(problem)[0] * np.eye(10)

@@ -583,7 +583,7 @@ def _align(log: Log, model: Recommender, part: str, reader: IdLookup) -> Any:
         if not reader.ignores and (unknown := rows[-1] < 0).any():
             _refuse_ids(known, ids[np.unique(own_rows[unknown])], kind, part)
     is_known = (rows[0] >= 0) & (rows[1] >= 0)
-    reader.count(f"the events of {part}", int((~is_known).sum()), len(log))
+    reader.count(f"the events of {part}", np.where(is_known, 0, -1))
     user_rows, item_rows = (each[is_known] for each in rows)
     shape = (len(model.users_), len(model.items_))
     matrix = sparse.csr_array((np.ones(len(user_rows), np.float32), (user_rows, item_rows)), shape=shape)

@@ -692,8 +692,7 @@ def find_similar(
         limits.keep(np.flatnonzero(need_table(model, "where").match(where)))
     ids = read_asked(list_ids(queries), reader, kind)
     place = f"the {kind}{'' if is_one_id(queries) else 's'} asked for"
-    rows = reader.find(known, ids, kind, place)
-    reader.count(place, int((rows < 0).sum()), len(rows))
+    rows = reader.find_counted(known, ids, kind, place)
     there = np.flatnonzero(rows >= 0)
     limits.leave_out(sparse.csr_array((np.ones(len(there)), (there, rows[there])), shape=(len(rows), n_known)))
     for name, apply in (("candidates", limits.keep), ("exclude", limits.leave_out)):

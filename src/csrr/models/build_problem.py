@@ -99,8 +99,7 @@ class Costs:
     @property
     def alpha(self) -> float:
         """The weight, once it is known."""
-        if self.weight is None:
-            raise AssertionError("the weight of clicks was not chosen")
+        assert self.weight is not None, "the weight of clicks was not chosen"
         return self.weight
 
     def __str__(self) -> str:

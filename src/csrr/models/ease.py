@@ -24,7 +24,6 @@ from csrr.models.held_out import find_best_multiple
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.store import ModelState
-from csrr.numerics.engine import RankingEngine
 from csrr.parameters import Number, ParameterError, declare, parameter
 from csrr.ranking.topk import split_rows
 
@@ -210,7 +209,10 @@ class EASE(ItemWeightsModel):
 
         with use_threads(self.threads), explain_memory(self.engine):
             if (engine := find_ranking_engine(self.engine)) is not None:
-                weights = _solve_on(engine, clicks, reg)
+                try:
+                    weights = engine.weigh_all_items(clicks, reg)
+                except np.linalg.LinAlgError:
+                    raise ParameterError(f"reg={reg:g} is too small: X'X + reg*I is singular; use more") from None
             else:
                 gram = _compute_gram(clicks, self.dtype)
                 tell("pairs counted")
@@ -271,14 +273,6 @@ class EASE(ItemWeightsModel):
     def restore(self, arrays: Arrays, facts: dict[str, Any]) -> None:
         super().restore(arrays, facts)
         self.reg_ = facts["reg"]
-
-
-def _solve_on(engine: RankingEngine, clicks: Any, reg: float) -> AnyArray:
-    """Return B, shape (m, m), computed by an engine in double precision."""
-    try:
-        return engine.weigh_all_items(clicks, reg)
-    except np.linalg.LinAlgError:
-        raise ParameterError(f"reg={reg:g} is too small: X'X + reg*I is singular; use more") from None
 
 
 def guess_reg(clicks: Any) -> float:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, FloatArray, Int32Array, Rows
-from csrr._base.threads import run_ranges
 from csrr.data.ids import Id
 from csrr.data.log import Log
 from csrr.models.build_problem import (
@@ -61,7 +60,7 @@ from csrr.numerics.paper_solvers import compute_upper_bound, fold_in_nonnegative
 from csrr.numerics.problem import LowRank, Pattern, Problem, build, select_rows
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import Number, ParameterError, Whole
-from csrr.ranking.topk import Products, ScoredItems, multiply_own, multiply_pairs, split_rows
+from csrr.ranking.topk import Products, ScoredItems, multiply_own, multiply_pairs
 from csrr.results.recommendations import Explanation
 
 if TYPE_CHECKING:
@@ -582,13 +581,7 @@ def _check_bounds(name: str, factors: FloatArray, scaling: FloatArray) -> None:
 
 def _divide_rows(factors: FloatArray, scaling: FloatArray) -> Float32Array:
     """Factors, (rows, d), over the scaling of their rows, (rows,)."""
-    out = np.empty(factors.shape, np.float32)
-
-    def divide(start: int, stop: int) -> None:
-        out[start:stop] = factors[start:stop] / scaling[start:stop, None]
-
-    run_ranges(divide, split_rows(len(out)))
-    return out
+    return (factors / scaling[:, None]).astype(np.float32, order="C", copy=False)
 
 
 def refold_users(problem: Problem, factors: Factors) -> Factors:

@@ -66,7 +66,7 @@ def read_histories(model: Recommender, histories: Any, reader: IdLookup) -> tupl
     """
     is_listed = isinstance(histories, list | tuple)
     clicks = _read_lists(model, histories, reader) if is_listed else _read_log(model, histories, reader)
-    reader.count(_PLACE, int((clicks.columns < 0).sum()), len(clicks.columns))
+    reader.count(_PLACE, clicks.columns)
     n_items = len(model.items_)
     # As in a log, a click of weight 0 does not count.
     clicks = clicks.select((clicks.columns >= 0) & (clicks.weights != 0))

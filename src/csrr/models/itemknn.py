@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy import sparse
@@ -34,13 +34,6 @@ Asymmetry = Annotated[
 ]
 BM25K1 = Annotated[float, Number('How much "bm25" damps popular items.', least=0)]
 BM25B = Annotated[float, Number('How much that depends on the number of clicks, in "bm25".', least=0, most=1)]
-
-
-class Weighted(NamedTuple):
-    """Weighted clicks y_ui = user_u * item_i * x_ui, by their factors: shapes (n_users,) and (n_items,)."""
-
-    user: Float64Array
-    item: Float64Array
 
 
 @declare
@@ -159,8 +152,8 @@ class ItemKNN(ItemWeightsModel):
         self.weights_ = weights
         return self
 
-    def _weigh_clicks(self, clicks: Any) -> Weighted:
-        """Return the factors of Y."""
+    def _weigh_clicks(self, clicks: Any) -> tuple[Float64Array, Float64Array]:
+        """Return the factors of Y, y_ui = user_u * item_i * x_ui: shapes (n_users,) and (n_items,)."""
         n_users, n_items = clicks.shape
         user, item = np.ones(n_users), np.ones(n_items)
         lengths = np.diff(clicks.indptr)
@@ -173,7 +166,7 @@ class ItemKNN(ItemWeightsModel):
             length = counts / counts.mean()
             item = (self.bm25_k1 + 1) / (self.bm25_k1 * (1 - self.bm25_b + self.bm25_b * length) + 1)
         mean_square = float(user**2 @ lengths) / clicks.nnz
-        return Weighted(user / np.sqrt(mean_square) if mean_square > 0 else user, item)
+        return user / np.sqrt(mean_square) if mean_square > 0 else user, item
 
     def _make_likeness(self, user: Float64Array, item: Float64Array, by_item: Any) -> Likeness:
         """The similarity, given the squares of the users' weights, (n_users,), the items', and the clicks by item."""
@@ -187,10 +180,9 @@ class ItemKNN(ItemWeightsModel):
         clicks, n_items = self.seen_, len(self.items_)
         with use_threads(self.threads):
             both = sparse.hstack([clicks, chosen.T], format="csr")
-            weighted = self._weigh_clicks(both)
             # The weights of users depend on their known clicks only: similarities of known items do not change.
-            user = self._weigh_clicks(clicks).user ** 2
-            likeness = self._make_likeness(user, weighted.item, both.T.tocsr())
+            (user, _), (_, item) = self._weigh_clicks(clicks), self._weigh_clicks(both)
+            likeness = self._make_likeness(user**2, item, both.T.tocsr())
             values, items, found = list_nearest(clicks, chosen, likeness, int(self.neighbors))
         kept = [slice(n) for n in found]
         weights = make_weights(
@@ -203,9 +195,8 @@ class ItemKNN(ItemWeightsModel):
 
     def _compute_weights(self, clicks: Any) -> Any:
         """Return `weights_` for clicks, csr of shape (n_users, n_items)."""
-        weighted = self._weigh_clicks(clicks)
-        by_item = clicks.T.tocsr()
-        likeness = self._make_likeness(weighted.user**2, weighted.item, by_item)
+        (user, item), by_item = self._weigh_clicks(clicks), clicks.T.tocsr()
+        likeness = self._make_likeness(user**2, item, by_item)
         n_items = by_item.shape[0]
         width = min(int(self.neighbors), n_items)
         size = choose_block_rows(width)

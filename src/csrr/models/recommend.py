@@ -60,17 +60,21 @@ class IdLookup:
             error.hint = f"{show_argument('unknown', 'ignore')} {_WAY_OUT[kind]}"
             raise
 
+    def find_counted(self, known: IdMap, ids: Any, kind: Literal["user", "item"], place: str) -> Rows:
+        """Return the same; unknown ids are counted as left out."""
+        return self.count(place, self.find(known, ids, kind, place))
+
     def find_known(self, known: IdMap, ids: Any, kind: Literal["user", "item"], place: str) -> Rows:
         """Return the rows of those ids that are known; the others are counted as left out."""
-        rows = self.find(known, ids, kind, place)
-        self.count(place, int((rows < 0).sum()), len(rows))
+        rows = self.find_counted(known, ids, kind, place)
         return rows[rows >= 0]
 
-    def count(self, place: str, n_unknown: int, n_asked: int) -> None:
-        """Count unknown ids among those of an argument."""
-        if n_unknown:
+    def count(self, place: str, rows: Rows) -> Rows:
+        """Count the unknown ids among those of an argument, by their rows, and return these."""
+        if n_unknown := int((rows < 0).sum()):
             before = self._left_out.get(place, (0, 0))
-            self._left_out[place] = before[0] + n_unknown, before[1] + n_asked
+            self._left_out[place] = before[0] + n_unknown, before[1] + len(rows)
+        return rows
 
     def warn(self) -> None:
         """Warn once of the ids that were left out."""
@@ -227,8 +231,7 @@ def _read_mapping(given: Mapping[Any, Any], name: str, batch: UserBatch, items: 
         error.args = (f"{error}{more}",)
         raise
     lists = [list(list_ids(own)) for own in given.values()]
-    columns = reader.find(items, [item for own in lists for item in own], "item", name)
-    reader.count(name, int((columns < 0).sum()), len(columns))
+    columns = reader.find_counted(items, [item for own in lists for item in own], "item", name)
     return _collect(np.repeat(users, [len(own) for own in lists]), columns, own_rows, (len(given), len(items)))
 
 
@@ -238,8 +241,7 @@ def _read_table(given: Any, name: str, batch: UserBatch, items: IdMap, reader: I
     if not isinstance(given, Log):
         log = Log.from_table(given, rating=False, weight=False, time=False, title=False)
     own_rows, users = _find_named_users(log.users.ids, batch, reader, name)
-    columns = reader.find(items, log.items.ids, "item", name)
-    reader.count(name, int((columns < 0).sum()), len(columns))
+    columns = reader.find_counted(items, log.items.ids, "item", name)
     return _collect(users[log.user_rows], columns[log.item_rows], own_rows, (log.n_users, len(items)))
 
 
@@ -250,12 +252,12 @@ def _find_named_users(named: Any, batch: UserBatch, reader: IdLookup, name: str)
     """
     names = IdMap(named)
     own_rows = find_rows(names, batch.ids)
-    is_unknown = batch.known.find(names.ids) < 0
-    is_unknown[own_rows[own_rows >= 0]] = False
+    rows = batch.known.find(names.ids)
+    rows[own_rows[own_rows >= 0]] = 0
     if reader.ignores:
-        reader.count(f"the users of {name}", int(is_unknown.sum()), len(names))
-    elif is_unknown.any():
-        reader.find(batch.known, names.ids[is_unknown], "user", name)
+        reader.count(f"the users of {name}", rows)
+    elif (rows < 0).any():
+        reader.find(batch.known, names.ids[rows < 0], "user", name)
     return own_rows, names.rows(named)
 
 
@@ -303,9 +305,7 @@ class RuledLists:
 
     def find_items(self, ids: list[Any], rule: str) -> Rows:
         """Return the rows of items, -1 for those that are unknown and to be ignored."""
-        rows = self.reader.find(self.model.items_, ids, "item", rule) if ids else np.empty(0, np.int64)
-        self.reader.count(rule, int((rows < 0).sum()), len(rows))
-        return rows
+        return self.reader.find_counted(self.model.items_, ids, "item", rule) if ids else np.empty(0, np.int64)
 
     def keep(self, items: BoolArray) -> None:
         """Leave out all items but these, shape (n_items,)."""

@@ -355,38 +355,33 @@ class WRMF(Recommender):
         problem
             Its l1 is the value of `reg`; with "auto", the start of its search.
         """
-        matrix = log.to_csr(weighted=self._is_weighted(log))
-        pattern, weight = self._place_cells(matrix, float(self.confidence))
-        reg = _guess_reg(pattern, weight, self.seed) if self.reg == "auto" else float(self.reg)
-        return Problem(pattern, 0 * weight + 1, weight, None, reg)
+        reg = None if self.reg == "auto" else float(self.reg)
+        return self._build(log.to_csr(weighted=self._is_weighted(log)), float(self.confidence), reg)
 
-    def _place_cells(self, matrix: Any, confidence: float) -> tuple[Pattern, FloatArray]:
-        """The pattern of a matrix of weights, csr, and c on its cells, (nnz,)."""
+    def _build(self, matrix: Any, confidence: float, reg: float | None) -> Problem:
+        """The problem of a matrix of weights, csr; without a `reg`, at the start of its search."""
         pattern = Pattern.of(matrix, find_engine(self.engine))
-        return pattern, pattern.engine.put_cells(pattern, _weigh_cells(matrix.data, confidence))
+        weight = pattern.engine.put_cells(pattern, _weigh_cells(matrix.data, confidence))
+        strength = _guess_reg(pattern, weight, self.seed) if reg is None else reg
+        return Problem(pattern, 0 * weight + 1, weight, None, strength)
 
     @property
     def history_weight(self) -> float | None:
         """The weight of a click in a new history without weights; None if weights are not used."""
         return None if self._weights is None else 1.0
 
-    def _build_from_histories(self, seen: Any) -> Problem:
-        """The problem of users with these histories; values of `seen` are weights."""
-        pattern, weight = self._place_cells(seen, self._confidence)
-        return Problem(pattern, 0 * weight + 1, weight, None, self._penalty.reg)
-
     def make_products(self) -> Products:
         lists = partial(find_ranking_engine, self.engine)
         return Products.of_factors(self.user_factors_, self.scored_items(), lists)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:
-        problem = self._build_from_histories(seen)
+        problem = self._build(seen, self._confidence, self._penalty.reg)
         with use_threads(self.threads, blas=1):
             factors = problem.engine.get(_solve_rows(problem, self._penalty, self.item_factors_))
         return FoldedFactors.of(self, users, seen, factors)
 
     def fold_items(self, log: Log, chosen: Any) -> FoldedItems:
-        problem = self._build_from_histories(chosen)
+        problem = self._build(chosen, self._confidence, self._penalty.reg)
         total = self.seen_.nnz if self._weights is None else self._weights.sum(dtype=np.float64)
         penalty = self._penalty._replace(mean=len(self.users_) + float(self._confidence * total) / len(self.items_))
         with use_threads(self.threads, blas=1):
@@ -414,7 +409,7 @@ class WRMF(Recommender):
         seen = self.seen_[[row]]
         if self._weights is not None:
             seen.data = self._weights[self.seen_.indptr[row] : self.seen_.indptr[row + 1]]
-        problem = self._build_from_histories(seen)
+        problem = self._build(seen, self._confidence, self._penalty.reg)
         weight, strengths = (
             problem.engine.get(each) for each in (problem.weight, self._penalty.list_strengths(problem))
         )
