@@ -117,6 +117,41 @@ def test_too_many_that_wait_are_refused(tmp_path):
     assert len(lines(tmp_path)) == 5
 
 
+def test_a_disk_that_stays_full_does_not_fill_the_folder(tmp_path, monkeypatch):
+    async def work(store):
+        await store.append([Event(user=1, item=1, time=0.0)])
+        monkeypatch.setattr(module.os, "write", lambda file, data: (_ for _ in ()).throw(OSError(errno.ENOSPC, "")))
+        for _ in range(5):
+            with pytest.raises(StoreError):
+                await store.append([Event(user=1, item=2, time=0.0)])
+        monkeypatch.undo()
+        await store.append([Event(user=1, item=3, time=0.0)])
+        assert [event.item for event in await store.recent(1, None)] == [1, 3]
+
+    run(use(EventFiles(tmp_path), work))
+    assert len(list(tmp_path.glob("*.jsonl"))) == 2
+
+
+def test_only_files_that_may_grow_are_looked_at(tmp_path, monkeypatch):
+    """A thousand files of the past must not slow a request, nor may a file's last lines be missed when it ends."""
+    looked = []
+
+    async def add(store, item):
+        await store.append([Event(user=1, item=item, time=float(item))])
+
+    async def work(reader):
+        for item in range(1, 6):
+            await use(EventFiles(tmp_path, worker=1), lambda store, item=item: add(store, item))
+            assert [event.item for event in await reader.recent(1, None)] == list(range(1, item + 1))
+        os.utime(tmp_path, (1, 1))
+        await reader.recent(1, None)
+        monkeypatch.setattr(module.os, "fstat", lambda file: looked.append(file) or os.stat(file))
+        await reader.recent(1, None)
+        assert len(looked) == 1
+
+    run(use(EventFiles(tmp_path, worker=0), work))
+
+
 def test_a_line_that_was_cut_is_cut_off_by_the_next_of_that_worker(tmp_path):
     async def write(store):
         await store.append([Event(user=1, item=1, time=0.0)])

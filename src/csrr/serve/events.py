@@ -8,7 +8,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -179,8 +179,10 @@ class _Files:
     def __init__(self, folder: Path, worker: int, period: int, life: float = math.inf) -> None:
         self._folder, self._worker, self._period, self._life = folder, worker, period, life
         # The file written to, the beginning of its period, and the bytes of it that are safe.
-        self._out, self._began, self._safe = -1, 0, 0
+        self._out, self._path, self._began, self._safe = -1, folder, 0, 0
+        # Files by name, and the latest of each worker, the only ones that grow.
         self._read: dict[str, _Followed] = {}
+        self._growing: list[_Followed] = []
         self._listed = -1
         # One object for each id of an item, however many events there are.
         self._items: dict[Id, Id] = {}
@@ -207,11 +209,14 @@ class _Files:
             os.fdatasync(self._out)
             self._safe += size
         except OSError:
-            # Whether a failed sync left something on the disk is not known: this file ends where it was safe.
+            # Whether a failed sync left something on the disk is not known: this file ends where it was safe. One that
+            # never held anything goes, or a disk without room would fill the folder with them.
             out, self._out = self._out, -1
             try:
                 os.ftruncate(out, self._safe)
                 os.fdatasync(out)
+                if self._safe == 0:
+                    os.unlink(self._path)
             finally:
                 os.close(out)
             raise
@@ -224,8 +229,8 @@ class _Files:
         self._began, self._safe = int(now // self._period) * self._period, 0
         period = datetime.fromtimestamp(self._began, UTC).strftime("%Y%m%dT%H%M%SZ")
         # Files of a worker sort by when they were made.
-        name = f"{period}-{self._worker}-{time.time_ns():020d}-{os.getpid()}.jsonl"
-        self._out = os.open(self._folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        self._path = self._folder / f"{period}-{self._worker}-{time.time_ns():020d}-{os.getpid()}.jsonl"
+        self._out = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         fcntl.flock(self._out, fcntl.LOCK_EX)
         folder = os.open(self._folder, os.O_RDONLY)
         try:
@@ -258,30 +263,38 @@ class _Files:
                 self._read[name] = _Followed(os.open(self._folder / name, os.O_RDONLY))
             # A file made within one tick of the clock leaves the same time.
             self._listed = listed if time.time_ns() - listed > 10**8 else -1
-        for each in self._read.values():
-            if os.fstat(each.file).st_size > each.place:
-                self._read_more(each)
+            # A worker ends a file before it begins the next: the earlier ones are read to their end now.
+            self._read_more(self._read.values())
+            latest = {name.partition("-")[2].partition("-")[0]: self._read[name] for name in sorted(self._read)}
+            self._growing = list(latest.values())
+        self._read_more(self._growing)
 
     def _is_alive(self, name: str) -> bool:
         if self._life == math.inf:
             return True
         return time.time() - os.stat(self._folder / name).st_mtime < self._life
 
-    def _read_more(self, followed: _Followed) -> None:
-        """Read the whole lines that were added to a file."""
-        for lines in _read_lines(followed.file, followed.place):
-            followed.place += len(lines)
-            for line in lines.splitlines():
-                try:
-                    event = self._decode.decode(line)
-                except msgspec.DecodeError:
-                    continue
-                who = event.user if event.session is None else event.session
-                if who is not None:
-                    mine = followed.by_user.setdefault(who, [])
-                    mine += (self._items.setdefault(event.item, event.item), event.time, event.type)
-                    if len(mine) > 6 * MOST_RECENT:
-                        del mine[: 3 * MOST_RECENT]
+    def _read_more(self, files: Iterable[_Followed]) -> None:
+        """Read the whole lines that were added to files."""
+        for followed in files:
+            if os.fstat(followed.file).st_size > followed.place:
+                for lines in _read_lines(followed.file, followed.place):
+                    followed.place += len(lines)
+                    for line in lines.splitlines():
+                        self._take(line, followed.by_user)
+
+    def _take(self, line: bytes, by_user: dict[Id, list[Any]]) -> None:
+        """Add the event of a line to those of its user or session."""
+        try:
+            event = self._decode.decode(line)
+        except msgspec.DecodeError:
+            return
+        who = event.user if event.session is None else event.session
+        if who is not None:
+            mine = by_user.setdefault(who, [])
+            mine += (self._items.setdefault(event.item, event.item), event.time, event.type)
+            if len(mine) > 6 * MOST_RECENT:
+                del mine[: 3 * MOST_RECENT]
 
     def close(self) -> None:
         """Close all files."""
