@@ -3,7 +3,7 @@ import pytest
 
 import csrr
 from csrr.data.synthetic import NOISE, SPECIFIC
-from csrr.noise.tastes import ISOLATED, LEAST_OTHERS, OWN
+from csrr.noise.scores import ISOLATED, LEAST_OTHERS, OWN
 from csrr_paper.noise_experiment import auc
 
 BY_RULE = {"reg_low_rank": "noise", "neighbors": 0}

@@ -28,9 +28,8 @@ from csrr.models.foldin import FoldedFactors, FoldedItems
 from csrr.models.recommend import name_items
 from csrr.models.schema import Arrays, FileSchema, sparse_arrays
 from csrr.models.store import STEPS, ModelState, step_arrays, steps_from
-from csrr.noise.scores import STRONG, LeaveOneOut
-from csrr.noise.suspects import Stability, Suspects, find_suspects, measure_stability
-from csrr.noise.tastes import Preferences, Tastes, judge_choices
+from csrr.noise.scores import STRONG, LeaveOneOut, Tastes, judge_choices
+from csrr.noise.suspects import Preferences, Stability, Suspects, find_suspects, measure_stability
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.factored import FactoredSolution, Factors
 from csrr.numerics.problem import Loss, LowRank
@@ -92,14 +91,7 @@ class CSRRBase(Recommender):
     fixed_settings: Settings | None = None
     """Settings in place of all that the parameters leave open; None: these are chosen."""
 
-    file_schema = FileSchema(
-        (
-            *KEPT,
-            STEPS,
-            *CHOSEN_PARTS,
-        ),
-        CSRRFacts,
-    )
+    file_schema = FileSchema((*KEPT, STEPS, *CHOSEN_PARTS), CSRRFacts)
 
     certificate_: Certificate
     history_: list[Step]

@@ -42,8 +42,7 @@ from csrr.models.order import (
 from csrr.models.schema import FLOATS, Arrays, FilePart, ModelFileError, SparseArray, Values, sparse_arrays, sparse_from
 from csrr.models.scorer import explain_score, solve_penalized
 from csrr.models.store import ModelState, factors
-from csrr.noise.scores import LeaveOneOut
-from csrr.noise.tastes import Tastes
+from csrr.noise.scores import LeaveOneOut, Tastes
 from csrr.numerics.certificate import Certificate
 from csrr.numerics.engine import Engine
 from csrr.numerics.factored import Factors, ItemSide, explain_value, fold_in

@@ -1,4 +1,8 @@
-"""Scores of clicks: the probability that each is noise."""
+"""Scores of clicks: the probability that each is noise; and of user-specific choices: how much company they have.
+
+How similar items are is learned from all other users. A random click has similar items only by chance; how many is
+measured on items that the user did not choose.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from csrr._base.arrays import BoolArray, FloatArray, Rows
 from csrr._base.lazy_jit import compile_loop
 from csrr._base.threads import run_ranges
 from csrr.data.log import Log
+from csrr.numerics.factored import ItemSide
 from csrr.numerics.problem import Pattern
 from csrr.parameters import ParameterError, check_number
 from csrr.ranking.topk import score_blocks
@@ -258,6 +263,90 @@ def _compute_share(part: FloatArray, rest: FloatArray) -> FloatArray:
     whole = part + rest
     share: FloatArray = np.divide(part, whole, out=np.zeros_like(whole), where=whole > 0)
     return share
+
+
+# User-specific choices: a taste if the same user has chosen similar items, by what all others chose; else isolated
+
+COMPANY = 3
+"""The number of other choices that an item is compared with: the most similar ones."""
+LEAST_OTHERS = 5
+"""An item that fewer other users chose is "unclear"."""
+ISOLATED, OWN = 0.45, 0.6
+"""Choices with less support than the first are isolated, those with the second or more are a taste. Chosen on planted
+data."""
+SAMPLED_USERS, SAMPLED_ITEMS = 1000, 20
+
+
+@dataclass(frozen=True, eq=False)
+class Tastes:
+    """The common taste, by which items are compared without the influence of one user.
+
+    `users`, (n, d), and `items`, (m, d), are the factors of U. An item's are a sum over its clicks: `entered`, (nnz,),
+    is the coefficient of each, and `inverse`, (d, d), is (P'P + l1*I)^-1.
+    """
+
+    pattern: Pattern
+    users: FloatArray
+    items: FloatArray
+    entered: FloatArray
+    inverse: FloatArray
+
+    @classmethod
+    def of(cls, pattern: Pattern, users: FloatArray, items: FloatArray, entered: FloatArray, l1: float) -> Tastes:
+        """Return the tastes of factors of U at a regularization `l1`."""
+        return cls(pattern, users, items, entered, ItemSide.of(users, l1, pattern.engine).inverse)
+
+    @cached_property
+    def chance(self) -> FloatArray:
+        """The similarity of random items to the choices of users who did not choose them, sorted."""
+        rng = np.random.default_rng(0)
+        able = np.flatnonzero(np.diff(self.pattern.indptr) > COMPANY)
+        found: list[FloatArray] = [np.empty(0)]
+        for row in np.sort(rng.permutation(able)[:SAMPLED_USERS]):
+            items, directions = self._select_own(row)
+            others = np.setdiff1d(rng.integers(0, len(self.items), SAMPLED_ITEMS), items)
+            found.append(_average_nearest(_normalize_rows(self.items[others]) @ directions.T))
+        return np.sort(np.concatenate(found))
+
+    def _select_own(self, row: int) -> tuple[npt.NDArray[np.int32], FloatArray]:
+        """Return the items that a user chose, (n,), and their directions less that user's share in them, (n, d)."""
+        mine = slice(self.pattern.indptr[row], self.pattern.indptr[row + 1])
+        items = self.pattern.indices[mine]
+        share = self.entered[mine, None] * (self.users[row] @ self.inverse)
+        return items, _normalize_rows(self.items[items] - share)
+
+    def measure_support(self, row: int) -> tuple[npt.NDArray[np.int32], FloatArray]:
+        """Return the items that a user chose, (n,), and the share of chance pairs that are less similar, (n,).
+
+        It is NaN for a user with too few choices to compare.
+        """
+        items, directions = self._select_own(row)
+        if len(items) <= COMPANY:
+            return items, np.full(len(items), np.nan)
+        alike = directions @ directions.T
+        np.fill_diagonal(alike, -np.inf)
+        return items, np.searchsorted(self.chance, _average_nearest(alike)) / max(1, len(self.chance))
+
+
+def judge_choices(tastes: Tastes, row: int, chosen: npt.NDArray[Any]) -> tuple[npt.NDArray[np.str_], FloatArray]:
+    """Return the kind and the support of those items, by row, that are user-specific choices; both (len(chosen),)."""
+    items, of_all = tastes.measure_support(row)
+    support = of_all[np.searchsorted(items, chosen)]
+    others = np.bincount(tastes.pattern.indices, minlength=len(tastes.items))[chosen] - 1
+    support = np.where(others < LEAST_OTHERS, np.nan, support)
+    return np.select([support >= OWN, support < ISOLATED], ["own taste", "isolated"], "unclear"), support
+
+
+def _normalize_rows(factors: FloatArray) -> FloatArray:
+    """Return the rows, scaled to length 1 unless they are 0."""
+    lengths = np.linalg.norm(factors, axis=1, keepdims=True)
+    return factors / np.where(lengths > 0, lengths, 1)
+
+
+def _average_nearest(alike: FloatArray) -> FloatArray:
+    """Return the mean of the `COMPANY` largest values of each row, shape (len(alike),)."""
+    means: FloatArray = np.partition(alike, -COMPANY, axis=1)[:, -COMPANY:].mean(axis=1)
+    return means
 
 
 STRONG = 0.5

@@ -1,4 +1,4 @@
-"""The clicks, users and items of a log that look most like noise: how stable that is, and the log without the worst."""
+"""What looks most like noise: clicks, users and items; how stable that is; a user's own choices; the log without it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from csrr._base.arrays import FloatArray
 from csrr._base.text import format_html_words
+from csrr.data.ids import Id
 from csrr.data.log import Log
 from csrr.noise.scores import STRONG, NoiseModel, RefittableModel, check_popularity, score_noise
 from csrr.parameters import ParameterError, check_number
 from csrr.registry import MODELS
+from csrr.results.recommendations import Amounts
 from csrr.results.table import SHOWN, HeadedTable, ResultTable, TabularResult
 
 DOUBT = 0.05
@@ -308,6 +310,60 @@ def _correlate(left: FloatArray, right: FloatArray) -> float:
     if left.std() == 0 or right.std() == 0:
         return float("nan")
     return float(np.corrcoef(left, right)[0, 1])
+
+
+# What is a user's own
+
+
+@dataclass(frozen=True, eq=False)
+class Preferences(Amounts):
+    """User-specific choices: the entries of V, largest first, in units of a click, each judged.
+
+    Junk that is consistent passes as taste, and the first choice of a new interest as isolated: clicks alone do not
+    tell.
+
+    Attributes
+    ----------
+    items
+        The ids of the chosen items, shape (n,), largest amount first.
+    titles
+        Their titles, shape (n,), or None.
+    amounts
+        How much of each click is the user's own, shape (n,).
+    user
+        Whose choices they are.
+    kinds
+        Shape (n,): "own taste" (company: an unusual but consistent taste), "isolated" (none: perhaps junk) or
+        "unclear": between the two, or, with a support of NaN, an item that too few others chose or a user with too few
+        choices.
+    support
+        How much company a choice has, shape (n,): the share of pairs of a user and an item not chosen that have less.
+        Company is how alike the item and the three most like it among the user's other choices are, by what everyone
+        else chose.
+    """
+
+    user: Id
+    kinds: npt.NDArray[np.str_]
+    support: FloatArray
+
+    def _columns(self) -> dict[str, list[Any]]:
+        support = [None if np.isnan(value) else value for value in self.support.tolist()]
+        return super()._columns() | {"kind": self.kinds.tolist(), "support": support}
+
+    def _heading(self) -> str:
+        return f"user {self.user}: {len(self)} user-specific choices"
+
+    def __str__(self) -> str:
+        if not len(self):
+            return f"user {self.user} has no user-specific choices"
+        return "\n".join([str(self.table()), *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        counts = ", ".join(f"{(self.kinds == kind).sum()} {kind}" for kind in ("own taste", "isolated", "unclear"))
+        known = (
+            "Clicks alone cannot tell consistent noise from a taste, or the first choice of a new interest from noise."
+        )
+        return [f"{counts}. {known}"]
 
 
 # The log without them

@@ -130,8 +130,8 @@ def _find_root(factors: Any) -> Any:
 
 def find_noise(model: Any) -> dict[str, Any]:
     """Return, of each training event, its noise score, what taste does not explain, its kind; shapes (n_events,)."""
+    from csrr.noise.scores import judge_choices
     from csrr.noise.suspects import find_suspects
-    from csrr.noise.tastes import judge_choices
 
     if not type(model).can("suspects"):
         raise ParameterError(f"a {type(model).__name__} cannot tell which clicks look like noise")
