@@ -6,8 +6,8 @@ The model is Gowalla's at rank 256 with neighbors, lists have 20 items, none is 
 whether or not earlier ones are answered, and are timed from when they were due. The parts: `known` users together with
 synced events; `history` in the request; `overload`, far beyond capacity; `swaps` of the model under
 load; `bare`, a FastAPI handler that calls `recommend` of the same model; `faults`, mixed load while workers are killed,
-files cannot grow and broken model files come; `single`, `recommend([user])` in process at a million users with
-text ids.
+the disk of the event files is full and broken model files come; `database`, the same with events in PostgreSQL, which
+is stopped and started too; `single`, `recommend([user])` in process at a million users with text ids.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import json
 import os
 import platform
 import random
-import resource
 import shutil
 import subprocess
 import sys
@@ -35,6 +34,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+import psycopg
 
 import csrr
 from benchmarks.load import Answers, Stream, get, post, send_load
@@ -42,6 +42,7 @@ from csrr._base.files import write_text
 from csrr._base.threads import available_cores
 from csrr.models.store import check_digest
 from csrr.ranking.topk import top_k
+from tests.postgresql import control_server
 
 KNOWN, EVENTS, HISTORIES = 2500, 800, 1000
 WITHIN_MS = 30.0
@@ -153,15 +154,19 @@ class Requests:
         ]
 
 
+Times = Callable[[], list[int]]
+"""Reads the times of all events that are stored."""
+
+
 def read_times(state: Path) -> list[int]:
     """Return the times of the events in the files."""
     lines = [line for path in sorted((state / "events").glob("*.jsonl")) for line in path.read_text().splitlines()]
     return [int(json.loads(line)["time"]) for line in lines]
 
 
-def count_missing(state: Path, events: Answers, first: int = 0) -> int:
-    """Return how many of the events that were acknowledged are not in the files."""
-    there = set(read_times(state))
+def count_missing(read: Times, events: Answers, first: int = 0) -> int:
+    """Return how many of the events that were acknowledged are not there."""
+    there = set(read())
     kept = [place for place, status in zip(events.places, events.statuses, strict=True) if status == 200]
     return sum(first + place not in there for place in kept)
 
@@ -183,7 +188,7 @@ def measure_known(model: Path, state: Path, seconds: float) -> dict[str, Any]:
         "rates": {"known": KNOWN, "events": EVENTS},
         "known": found,
         "events": stored.summarize(0.5),
-        "missing": count_missing(state, stored),
+        "missing": count_missing(lambda: read_times(state), stored),
         "cpu_ms_a_request": 1e3 * (after[1] - before[1]) / n,
         "megabytes": after[0],
         "reached": found["p99"] < WITHIN_MS and set(found["statuses"]) == {"200"},
@@ -293,26 +298,65 @@ def is_there(port: int) -> bool:
 
 
 def measure_faults(model: Path, state: Path, seconds: float) -> dict[str, Any]:
-    """Mixed load while workers are killed, files cannot grow, and broken and other model files come."""
+    """Mixed load while workers are killed, the disk of the events is full, and broken and other model files come."""
+    with small_disk(state) as ballast:
+
+        def fill() -> None:
+            with contextlib.suppress(OSError), ballast.open("wb") as file:
+                while True:
+                    file.write(bytes(2**16))
+                    file.flush()
+            time.sleep(2)
+            ballast.unlink()
+
+        return disturb(model, state, seconds, {"disk full": fill}, lambda: read_times(state))
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """Put the events in a folder on a disk of their own in the block, which takes root, and give a file to fill it."""
+    events = folder / "events"
+    events.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", str(events)], check=True)  # noqa: S607
+    try:
+        yield events / "ballast"
+    finally:
+        subprocess.run(["umount", "--lazy", str(events)], check=True)  # noqa: S607
+
+
+def measure_database(model: Path, state: Path, seconds: float) -> dict[str, Any]:
+    """Mixed load with events in PostgreSQL, which is stopped and started, and the other faults."""
+    with control_server(is_durable=True) as (address, control):
+
+        def stop() -> None:
+            control("stop")
+            time.sleep(2)
+            control("start")
+
+        def read() -> list[int]:
+            with psycopg.connect(address) as connection:
+                found = connection.execute("SELECT time FROM events").fetchall()
+            return [int(each) for (each,) in found]
+
+        return disturb(model, state, seconds, {"database stopped": stop}, read, "--events", address)
+
+
+def disturb(
+    model: Path, state: Path, seconds: float, own: dict[str, Callable[[], None]], read: Times, *options: str
+) -> dict[str, Any]:
+    """Mixed load while workers are killed, broken and other model files come, and whatever else is given."""
     requests, target = Requests(csrr.load(model, mmap=True)), state.parent / "faults.csrr"
     shutil.copy(model, target)
     whole, faults, memory = model.read_bytes(), list[tuple[float, str]](), list[tuple[float, float]]()
     chooser, began = random.Random(0), time.monotonic()  # noqa: S311
 
     def fault(service: Service) -> None:
-        kind = chooser.choice(["kill", "no room", "cut in place", "no model", "other model"])
+        kind = chooser.choice(["kill", "cut in place", "no model", "other model", *own])
         faults.append((round(time.monotonic() - began, 1), kind))
-        if kind == "kill":
+        if kind in own:
+            own[kind]()
+        elif kind == "kill":
             chooser.choice(service.workers()).kill()
-        elif kind == "no room":
-            # As on a full disk: files cannot grow any more.
-            limited = service.workers()
-            for each in limited:
-                each.rlimit(psutil.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
-            time.sleep(2)
-            for each in limited:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    each.rlimit(psutil.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         elif kind == "cut in place":
             os.truncate(target, len(whole) // 2)
         elif kind == "no model":
@@ -322,17 +366,17 @@ def measure_faults(model: Path, state: Path, seconds: float) -> dict[str, Any]:
             part.write_bytes(whole)
             part.replace(target)
 
-    with serving(target, state) as service:
+    with serving(target, state, *options) as service:
         answers: dict[str, list[Answers]] = {name: [] for name in MIXED}
         missing, first, is_done = 0, 0, threading.Event()
 
-        def disturb() -> None:
+        def go_on() -> None:
             while not is_done.wait(chooser.uniform(3, 8)):
                 fault(service)
                 with contextlib.suppress(psutil.NoSuchProcess):
                     memory.append((round(time.monotonic() - began, 1), round(service.measure()[0], 1)))
 
-        disturbing = threading.Thread(target=disturb)
+        disturbing = threading.Thread(target=go_on)
         disturbing.start()
         length = min(60.0, seconds)
         while time.monotonic() - began < seconds:
@@ -346,14 +390,14 @@ def measure_faults(model: Path, state: Path, seconds: float) -> dict[str, Any]:
             streams = [Stream(name, MIXED[name], kinds[name]) for name in MIXED]
             for name, each in zip(MIXED, send_load(service.port, streams, length, seed=first), strict=True):
                 answers[name].append(each)
-            missing += count_missing(state, answers["events"][-1], first)
+            missing += count_missing(read, answers["events"][-1], first)
             first += len(events)
         is_done.set()
         disturbing.join()
         target.write_bytes(whole)
         wait_for(lambda: service.ask("/v1/model")["problem"] is None)
         is_well = all(service.ask("/v1/ready")["status"] == "ok" for _ in range(20))
-    doubled = Counter(read_times(state))
+    doubled = Counter(read())
     statuses = {
         name: dict(sum((Counter(map(str, each.statuses)) for each in some), Counter()))
         for name, some in answers.items()
@@ -407,6 +451,7 @@ PARTS = {
     "swaps": measure_swaps,
     "bare": measure_bare,
     "faults": measure_faults,
+    "database": measure_database,
     "single": measure_single,
 }
 
@@ -426,7 +471,7 @@ def main() -> None:
     for name in given.parts or PARTS:
         state = Path(tempfile.mkdtemp(prefix="state-", dir=given.folder))
         try:
-            found = PARTS[name](model, state, given.faults if name == "faults" else given.seconds)
+            found = PARTS[name](model, state, given.faults if name in ("faults", "database") else given.seconds)
         finally:
             shutil.rmtree(state)
         found["machine"] = {"cores": available_cores(), "platform": platform.platform(), "load": os.getloadavg()}

@@ -29,6 +29,13 @@ def find_port():
 @contextmanager
 def start_server(*, is_durable=False):
     """Give the address of a new, empty server, which ends with the block."""
+    with control_server(is_durable=is_durable) as (address, _):
+        yield address
+
+
+@contextmanager
+def control_server(*, is_durable=False):
+    """Give the address of a new, empty server, which ends with the block, and what starts and stops it meanwhile."""
     initdb, pg_ctl = find_program("initdb"), find_program("pg_ctl")
     if initdb is None or pg_ctl is None:
         raise NotInstalled("initdb and pg_ctl of PostgreSQL are not installed")
@@ -45,8 +52,13 @@ def start_server(*, is_durable=False):
         quiet = {"check": True, "cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | owner
         subprocess.run([initdb, "-D", data, "-U", "csrr", "-A", "trust", "-E", "UTF8", "--no-sync"], **quiet)
         options = f"-p {port} -h 127.0.0.1 -k {folder}{'' if is_durable else ' -F'}"
-        subprocess.run([pg_ctl, "-D", data, "-w", "-l", f"{folder}/log", "-o", options, "start"], **quiet)
+        verbs = {"start": ["-l", f"{folder}/log", "-o", options], "stop": ["-m", "immediate"]}
+
+        def control(verb):
+            subprocess.run([pg_ctl, "-D", data, "-w", *verbs[verb], verb], **quiet)
+
+        control("start")
         try:
-            yield f"postgresql://csrr@127.0.0.1:{port}/postgres"
+            yield f"postgresql://csrr@127.0.0.1:{port}/postgres", control
         finally:
-            subprocess.run([pg_ctl, "-D", data, "-m", "immediate", "stop"], **quiet)
+            control("stop")

@@ -132,6 +132,17 @@ def test_a_disk_that_stays_full_does_not_fill_the_folder(tmp_path, monkeypatch):
     assert len(list(tmp_path.glob("*.jsonl"))) == 2
 
 
+def test_a_file_that_goes_while_files_are_listed(tmp_path, monkeypatch):
+    async def work(store):
+        await store.append([Event(user=1, item=1, time=0.0), Event(session="s", item=1, time=0.0)])
+        real = os.listdir
+        monkeypatch.setattr(module.os, "listdir", lambda folder: [*real(folder), "20260101T000000Z-7-0-1.jsonl"])
+        assert [event.item for event in await store.recent(1, None)] == [1]
+        assert [event.item for event in await store.recent(None, "s")] == [1]
+
+    run(use(EventFiles(tmp_path), work))
+
+
 def test_only_files_that_may_grow_are_looked_at(tmp_path, monkeypatch):
     """A thousand files of the past must not slow a request, nor may a file's last lines be missed when it ends."""
     looked = []

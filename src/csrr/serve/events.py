@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import logging
 import math
@@ -255,12 +256,12 @@ class _Files:
         """Read what any worker has added; forget files that are gone."""
         listed = os.stat(self._folder).st_mtime_ns
         if listed != self._listed:
-            names = {name for name in os.listdir(self._folder) if name.endswith(".jsonl")}
-            names = {name for name in names if self._is_alive(name)}
+            names = {name for name in os.listdir(self._folder) if name.endswith(".jsonl") and self._is_alive(name)}
             for name in self._read.keys() - names:
                 os.close(self._read.pop(name).file)
             for name in sorted(names - self._read.keys()):
-                self._read[name] = _Followed(os.open(self._folder / name, os.O_RDONLY))
+                with contextlib.suppress(FileNotFoundError):  # it went while we looked
+                    self._read[name] = _Followed(os.open(self._folder / name, os.O_RDONLY))
             # A file made within one tick of the clock leaves the same time.
             self._listed = listed if time.time_ns() - listed > 10**8 else -1
             # A worker ends a file before it begins the next: the earlier ones are read to their end now.
@@ -270,9 +271,10 @@ class _Files:
         self._read_more(self._growing)
 
     def _is_alive(self, name: str) -> bool:
-        if self._life == math.inf:
-            return True
-        return time.time() - os.stat(self._folder / name).st_mtime < self._life
+        try:
+            return self._life == math.inf or time.time() - os.stat(self._folder / name).st_mtime < self._life
+        except FileNotFoundError:
+            return False
 
     def _read_more(self, files: Iterable[_Followed]) -> None:
         """Read the whole lines that were added to files."""
