@@ -430,8 +430,8 @@ def test_nothing_is_loaded_whole(tmp_path):
     from csrr.serve.page.views import Box
 
     assert len(encode(views.draw_map(Box(k=3000)))) < 300_000
-    assert len(views.draw_map(Box(k=10)).points) == 10
-    assert views.draw_map(Box(x0=0.4, x1=0.41, y0=0.4, y1=0.41)).n < 50
+    assert len(views.draw_map(Box(k=10))["points"]) == 10
+    assert views.draw_map(Box(x0=0.4, x1=0.41, y0=0.4, y1=0.41))["n"] < 50
     assert len(encode(views.tell_item(log.items.ids[7].item()))) < 10_000
     assert [each.id for each in views.name_users(views.find_users("49", 6))] == [49, *range(490, 495)]
     assert views.name_items(views.find_items("title 777", 3))[0].title.startswith("Title 777")
@@ -445,13 +445,13 @@ def test_other_models_have_views_too(tmp_path, kind):
     file = tmp_path / "model.csrr"
     getattr(csrr, kind)().fit(log).save(file)
     views = Views(ServedModel(csrr.load(file), "small", file))
-    assert len(views.tell_item(3).choosers) == min(12, int((log.item_rows == 3).sum()))
-    assert len(views.try_history([3, 5], 5).recommended) == 5
+    assert len(views.tell_item(3)["choosers"]) == min(12, int((log.item_rows == 3).sum()))
+    assert len(views.try_history([3, 5], 5)["recommended"]) == 5
     assert len(views.tell_history(7)) == len(log.history(7))
     if kind == "EASE":
-        falls = views.try_history([3, 5, 9], 5).recommended[0].because
+        falls = views.try_history([3, 5, 9], 5)["recommended"][0].because
         model = views.model
-        item = views.try_history([3, 5, 9], 5).recommended[0].item
+        item = views.try_history([3, 5, 9], 5)["recommended"][0].item
         full, less = (model.fold_in([each]).score()[0, item] for each in ([3, 5, 9], [3, 5, 9][:2]))
         assert any(why.item == 9 and np.isclose(why.amount, full - less, atol=1e-6) for why in falls)
 

@@ -173,7 +173,7 @@ class Service:
                 raise Refusal(405, f"this path takes {', '.join(routes)}", allow=", ".join([*routes, "HEAD"]))
             if time.perf_counter() - began > self.limits.seconds:
                 raise Refusal(503, "the request has waited too long", **{"retry-after": "1"})
-            status, body = route.status, await self._find(route, scope, headers, receive)
+            status, body = 200, await self._find(route, scope, headers, receive)
         except Refusal as error:
             status, body, more = error.status, _encode(m.Problem(str(error))), error.headers
         except _Gone:
@@ -203,7 +203,10 @@ class Service:
             asked = (route.decode(body),) if route.asks is not None else ()
         else:
             asked = (route.read_query(scope["query_string"]),) if route.asks is not None else ()
-        answer = route.answer(self, *asked)
+        if route.is_slow:
+            answer = await asyncio.to_thread(route.answer, self, *asked)
+        else:
+            answer = route.answer(self, *asked)
         if route.is_async:
             answer = await answer
         return answer.encode() if isinstance(answer, str) else _encode(answer)

@@ -42,14 +42,15 @@ class Route:
     """What answers a method and a path: `answer(service, asked)`, or `answer(service)`, which may be a coroutine.
 
     `asks` is the type of the query (GET) or of the body (POST), None for neither; `gives` that of the answer, `Text`
-    for plain text; `right` what a key must be for, None where none is needed.
+    for plain text; `right` what a key must be for, None where none is needed. What `is_slow` is answered on a thread,
+    while others are answered too.
     """
 
     method: Literal["GET", "POST"]
     path: str
     right: Right | None
     answer: Callable[..., Any]
-    status: int = 200
+    is_slow: bool = False
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
@@ -89,12 +90,12 @@ class Route:
 
 
 def declare(
-    routes: list[Route], method: Literal["GET", "POST"], path: str, right: Right | None = "read", status: int = 200
+    routes: list[Route], method: Literal["GET", "POST"], path: str, right: Right | None = "read", is_slow: bool = False
 ) -> Callable[[Handler], Handler]:
     """Return a decorator that adds a function to the routes."""
 
     def add(answer: Handler) -> Handler:
-        routes.append(Route(method, path, right, answer, status))
+        routes.append(Route(method, path, right, answer, is_slow))
         return answer
 
     return add
@@ -136,7 +137,7 @@ def _describe_route(route: Route) -> dict[str, Any]:
         ]
     is_text = route.gives is str
     content = {"text/plain": {"schema": {"type": "string"}}} if is_text else _as_json(route.gives)
-    found["responses"] = {str(route.status): {"description": "The answer.", "content": content}}
+    found["responses"] = {"200": {"description": "The answer.", "content": content}}
     found["responses"] |= {
         str(status): {"description": PROBLEMS[status], "content": _as_json(Problem)} for status in sorted(statuses)
     }

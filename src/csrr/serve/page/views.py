@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -24,6 +23,8 @@ from csrr.serve.routes import Route, declare
 from csrr.serve.served import MOST_EXPLAINED, ServedModel, spell
 
 ROUTES: list[Route] = []
+Answer = dict[str, Any]
+"""What only our own page reads is not described further."""
 
 SHOWN, REASONS, CHOOSERS, SAMPLE = 20, 4, 12, 2000
 MOST_HISTORY, MOST_POINTS, MOST_CATEGORIES, MOST_BINS = 300, 3000, 8, 80
@@ -147,6 +148,30 @@ class Views:
                     each.kind = KINDS[noise["kinds"][place]]
         return found
 
+    def tell_person(self, user: Id, row: int, recent: list[Event], k: int) -> Answer:
+        """Return a person: what they chose, also of late, and what is recommended to them and why."""
+        options = {"k": k}
+        if recent:
+            n_reasons = REASONS if self.n_of_users[row] + len(recent) <= MOST_EXPLAINED else 0
+            lists = self.served.list_with(user, recent, options, n_reasons)
+        else:
+            lists = self.served.list_users([user], options)[0]
+        similar: list[Named] = []
+        with suppress(NotImplementedError, ParameterError), use_threads(1):
+            near = self.model.similar_users(user, 6)
+            similar = self.name_users(self.model.users_.find(near.ids), near.scores)
+        is_plain = lists.status == "known" and not any(place.because for place in lists.items)
+        return {
+            "user": user,
+            "n": int(self.n_of_users[row]),
+            "status": lists.status,
+            "history": self.tell_history(row),
+            "recommended": self.give_reasons(user, lists.items) if is_plain else self.describe(lists.items),
+            "similar": similar,
+            "noise": self.made.state("noise"),
+            "since": len(recent),
+        }
+
     def give_reasons(self, user: Id, places: list[Place]) -> list[Recommended]:
         """Return recommended items with what adds to their scores: common taste, neighbors, and which choices."""
         found = []
@@ -172,16 +197,16 @@ class Views:
             for place, n in zip(places, counts, strict=True)
         ]
 
-    def try_history(self, items: list[Id], k: int) -> Built:
+    def try_history(self, items: list[Id], k: int) -> Answer:
         """Return the list of somebody new, and by how much each score falls without each of the items."""
         picked = [Event(item=spell(item, self.model.items_)) for item in items]
         with use_threads(1):
             made = self.served.list_with(None, picked, {"k": k}, REASONS if items else 0)
-        return Built(made.status, self.describe(made.items))
+        return {"status": made.status, "recommended": self.describe(made.items)}
 
     # An item
 
-    def tell_item(self, item: Id) -> ItemView:
+    def tell_item(self, item: Id) -> Answer:
         """Return what is known of an item."""
         model = self.model
         row = model.items_.row(spell(item, model.items_), "item")
@@ -199,14 +224,20 @@ class Views:
         with suppress(NotImplementedError), use_threads(1):
             found = model.similar_items(model.items_.ids[row : row + 1].tolist()[0], SHOWN)
             near = self.name_items(model.items_.find(found.ids, "item"), found.scores)
-        own = int(np.median(self.n_of_users[choosers])) if n else 0
-        rank = int((self.n_of_items > n).sum()) + 1
-        everyone = int(np.median(self.n_of_users)) if len(self.n_of_users) else 0
         name = self.name_items(np.array([row]))[0]
-        return ItemView(
-            *(name.id, name.title, n, rank, facts, near, self.name_users(some), own, everyone),
-            *(self._find_together(row, sample), self._find_company(row)),
-        )
+        return {
+            "id": name.id,
+            "title": name.title,
+            "n": n,
+            "rank": int((self.n_of_items > n).sum()) + 1,
+            "facts": facts,
+            "near": near,
+            "choosers": self.name_users(some),
+            "median_events": int(np.median(self.n_of_users[choosers])) if n else 0,
+            "median_events_of_all": int(np.median(self.n_of_users)) if len(self.n_of_users) else 0,
+            "together": self._find_together(row, sample),
+            "company": self._find_company(row),
+        }
 
     def _find_together(self, row: int, users: Any) -> list[Named]:
         """Return what those who chose an item chose more often than others do: by how many times."""
@@ -225,7 +256,7 @@ class Views:
         factors = np.asarray(self.model.item_factors_)
         return factors @ np.linalg.eigh(factors.T @ factors)[1][:, ::-1]
 
-    def _find_company(self, row: int) -> list[Company]:
+    def _find_company(self, row: int) -> list[Answer]:
         """Return the directions of taste that an item is mostly made of, and the items that go furthest along each."""
         if self.turned is None or not (size := float((self.turned[row] ** 2).sum())):
             return []
@@ -235,7 +266,8 @@ class Views:
             along = self.turned[:, place] * np.sign(value)
             best = [each for each in np.argpartition(-along, min(8, len(along) - 1))[:8] if each != row]
             best = sorted(best, key=lambda each: -along[each])[:6]
-            found.append(Company(int(place) + 1, float(value**2 / size), self.name_items(np.array(best))))
+            items = self.name_items(np.array(best))
+            found.append({"number": int(place) + 1, "share": float(value**2 / size), "items": items})
         return found
 
     # The map
@@ -258,7 +290,7 @@ class Views:
             return found.names[largest].tolist(), of
         return [], np.full(len(self.model.items_), -1)
 
-    def draw_map(self, asked: Box) -> MapView:
+    def draw_map(self, asked: Box) -> Answer:
         """Return the most chosen items of a part of the map."""
         places = self.made.map["places"]
         x, y = places.T
@@ -271,7 +303,8 @@ class Views:
             *(self.n_of_items[shown].tolist(), of[shown].tolist(), [each.title for each in self.name_items(shown)]),
             strict=True,
         )
-        return MapView("ready", len(rows), names, [Point(*each) for each in points])
+        drawn = [Point(*each) for each in points]
+        return {"state": "ready", "n": len(rows), "categories": names, "points": drawn, "problem": None}
 
 
 class Choice(msgspec.Struct, omit_defaults=True):
@@ -299,50 +332,6 @@ class Recommended(msgspec.Struct, omit_defaults=True):
     because: list[Reason] = []
 
 
-class Person(msgspec.Struct):
-    """A person: what they chose, and what is recommended to them."""
-
-    user: Id
-    n: int
-    status: str
-    history: list[Choice]
-    recommended: list[Recommended]
-    similar: list[Named]
-    noise: str
-    since: int
-
-
-class Built(msgspec.Struct):
-    """The list of somebody new."""
-
-    status: str
-    recommended: list[Recommended]
-
-
-class Company(msgspec.Struct):
-    """A direction of taste: its number, the share of the item that lies along it, and items that go furthest."""
-
-    number: int
-    share: float
-    items: list[Named]
-
-
-class ItemView(msgspec.Struct):
-    """An item: how often chosen, what is near, who chooses it, and its factors' company."""
-
-    id: Id
-    title: str | None
-    n: int
-    rank: int
-    facts: dict[str, Any]
-    near: list[Named]
-    choosers: list[Named]
-    median_events: int
-    median_events_of_all: int
-    together: list[Named]
-    company: list[Company]
-
-
 class Point(msgspec.Struct, array_like=True):
     """An item of the map: id, x, y, events, number of its category, title."""
 
@@ -352,23 +341,6 @@ class Point(msgspec.Struct, array_like=True):
     n: int
     category: int
     title: str | None
-
-
-class MapView(msgspec.Struct):
-    """A part of the map: how many items it has, the names of the categories, and its most chosen items."""
-
-    state: str
-    n: int = 0
-    categories: list[str] = []
-    points: list[Point] = []
-    problem: str | None = None
-
-
-class Found(msgspec.Struct):
-    """What a text may mean."""
-
-    items: list[Named]
-    users: list[Named]
 
 
 class Text(Asked):
@@ -414,53 +386,6 @@ class Wanted(Asked):
     kind: Literal["map", "noise"]
 
 
-class MadeState(msgspec.Struct):
-    """How far it is."""
-
-    state: str
-    problem: str | None = None
-
-
-class Home(msgspec.Struct):
-    """What to begin with: the model's size, popular items, and some people."""
-
-    kind: str
-    n_users: int
-    n_items: int
-    n_events: int
-    popular: list[Named]
-    people: list[Named]
-    has_titles: bool
-
-
-class Curve(msgspec.Struct):
-    """The calibration: bins of probability, the largest first, with their cells and positives in the held-out data."""
-
-    probability: list[float]
-    n_cells: list[int]
-    n_positives: list[int]
-    label_rate: float
-    threshold: float | None
-
-
-class ModelView(msgspec.Struct):
-    """The model: how it was chosen and fitted, and what it is worth."""
-
-    kind: str
-    certificate: dict[str, Any] | None
-    claim: str | None
-    steps: list[tuple[int, float, float, int, float]]
-    singular_values: list[float]
-    params: dict[str, Any]
-    settled: dict[str, Any]
-    tried: list[dict[str, Any]]
-    taken: int | None
-    note: str
-    calibration: Curve | None
-    costs: str | None
-    made: str
-
-
 def _is_id(text: str, known: Any) -> bool:
     return known.ids.dtype == np.object_ or (text.strip().isascii() and text.strip().isdigit() and len(text) < 19)
 
@@ -472,102 +397,70 @@ def _list_reasons(why: Any, k: int) -> list[Reason]:
     return [Reason(*row) for row in list(rows)[:k] if row[1] > 0]
 
 
+@lru_cache(1)
+def _make_views(served: ServedModel) -> Views:
+    return Views(served)
+
+
 def find_views(service: Any) -> Views:
     """Return the views of the model in force."""
-    served = service.served
-    if getattr(service, "page_views", None) is None or service.page_views.served is not served:
-        service.page_views = Views(served)
-    views: Views = service.page_views
-    return views
+    return _make_views(service.served)
 
 
-async def _ask(work: Callable[..., Any], *given: Any) -> Any:
-    """Return what a look that takes some time finds, on a thread, so that requests for lists are answered meanwhile."""
-    return await asyncio.to_thread(work, *given)
-
-
-@declare(ROUTES, "GET", "/v1/page/home")
-async def page_home(service: Any) -> Home:
-    """Say what to begin with."""
+@declare(ROUTES, "GET", "/v1/page/home", is_slow=True)
+def page_home(service: Any) -> Answer:
+    """Say what to begin with: the model's size, popular items, and some people."""
     views = find_views(service)
     model = views.model
+    active = np.flatnonzero(views.n_of_users >= 3)
+    return {
+        "kind": type(model).__name__,
+        "n_users": len(model.users_),
+        "n_items": len(model.items_),
+        "n_events": int(model.seen_.nnz),
+        "popular": views.name_items(views.by_popularity[:12]),
+        "people": views.name_users(np.random.default_rng(0).choice(active, min(8, len(active)), replace=False)),
+        "has_titles": model.titles_ is not None,
+    }
 
-    def look() -> Home:
-        active = np.flatnonzero(views.n_of_users >= 3)
-        some = np.random.default_rng(0).choice(active, min(8, len(active)), replace=False)
-        sizes = len(model.users_), len(model.items_), int(model.seen_.nnz)
-        popular = views.name_items(views.by_popularity[:12])
-        return Home(type(model).__name__, *sizes, popular, views.name_users(some), model.titles_ is not None)
 
-    found: Home = await _ask(look)
-    return found
-
-
-@declare(ROUTES, "GET", "/v1/page/search")
-async def page_search(service: Any, asked: Text) -> Found:
+@declare(ROUTES, "GET", "/v1/page/search", is_slow=True)
+def page_search(service: Any, asked: Text) -> Answer:
     """Find items by title or id, and people by id."""
     views = find_views(service)
-
-    def look() -> Found:
-        items, users = views.find_items(asked.q, asked.k), views.find_users(asked.q, min(asked.k, 4))
-        return Found(views.name_items(items), views.name_users(users))
-
-    found: Found = await _ask(look)
-    return found
+    items, users = views.find_items(asked.q, asked.k), views.find_users(asked.q, min(asked.k, 4))
+    return {"items": views.name_items(items), "users": views.name_users(users)}
 
 
 @declare(ROUTES, "GET", "/v1/page/person")
-async def page_person(service: Any, asked: OnePerson) -> Person:
+async def page_person(service: Any, asked: OnePerson) -> Answer:
     """Say what a person chose, and what is recommended to them and why."""
     views = find_views(service)
     user = spell(asked.user, views.model.users_)
     row = views.model.users_.row(user)
     recent = list(await service.events.recent(user, None))
-
-    def look() -> Person:
-        model, options = views.model, {"k": asked.k}
-        n_reasons = REASONS if views.n_of_users[row] + len(recent) <= MOST_EXPLAINED else 0
-        lists = (
-            views.served.list_with(user, recent, options, n_reasons)
-            if recent
-            else views.served.list_users([user], options)[0]
-        )
-        similar: list[Named] = []
-        with suppress(NotImplementedError, ParameterError), use_threads(1):
-            near = model.similar_users(user, 6)
-            similar = views.name_users(model.users_.find(near.ids), near.scores)
-        is_plain = lists.status == "known" and not any(place.because for place in lists.items)
-        told = views.give_reasons(user, lists.items) if is_plain else views.describe(lists.items)
-        n, noise = int(views.n_of_users[row]), views.made.state("noise")
-        return Person(user, n, lists.status, views.tell_history(row), told, similar, noise, len(recent))
-
-    found: Person = await _ask(look)
-    return found
+    return await asyncio.to_thread(views.tell_person, user, row, recent, asked.k)
 
 
-@declare(ROUTES, "POST", "/v1/page/build")
-async def page_build(service: Any, asked: Picks) -> Built:
+@declare(ROUTES, "POST", "/v1/page/build", is_slow=True)
+def page_build(service: Any, asked: Picks) -> Answer:
     """Recommend to somebody new who has picked items, and say why."""
-    views = find_views(service)
-    found: Built = await _ask(views.try_history, asked.history, asked.k)
-    return found
+    return find_views(service).try_history(asked.history, asked.k)
 
 
-@declare(ROUTES, "GET", "/v1/page/item")
-async def page_item(service: Any, asked: OneItem) -> ItemView:
+@declare(ROUTES, "GET", "/v1/page/item", is_slow=True)
+def page_item(service: Any, asked: OneItem) -> Answer:
     """Say what is known of an item."""
-    found: ItemView = await _ask(find_views(service).tell_item, asked.item)
-    return found
+    return find_views(service).tell_item(asked.item)
 
 
-@declare(ROUTES, "GET", "/v1/page/map")
-async def page_map(service: Any, asked: Box) -> MapView:
+@declare(ROUTES, "GET", "/v1/page/map", is_slow=True)
+def page_map(service: Any, asked: Box) -> Answer:
     """Draw the most chosen items in a part of the map."""
     views = find_views(service)
     if (state := views.made.state("map")) != "ready":
-        return MapView(state, problem=views.made.tell_problem("map"))
-    found: MapView = await _ask(views.draw_map, asked)
-    return found
+        return {"state": state, "n": 0, "categories": [], "points": [], "problem": views.made.tell_problem("map")}
+    return views.draw_map(asked)
 
 
 @declare(ROUTES, "GET", "/v1/page/place")
@@ -582,55 +475,47 @@ async def page_place(service: Any, asked: OneItem) -> Point:
 
 
 @declare(ROUTES, "GET", "/v1/page/made")
-def page_made(service: Any, asked: Wanted) -> MadeState:
+def page_made(service: Any, asked: Wanted) -> Answer:
     """Say how far the map, or the search for noise, is."""
     made = find_views(service).made
-    return MadeState(made.state(asked.kind), made.tell_problem(asked.kind))
+    return {"state": made.state(asked.kind), "problem": made.tell_problem(asked.kind)}
 
 
 @declare(ROUTES, "POST", "/v1/page/made", "write")
-async def page_make(service: Any, asked: Wanted) -> MadeState:
+async def page_make(service: Any, asked: Wanted) -> Answer:
     """Begin to make the map, or to look for noise, in a process of low priority."""
     made = find_views(service).made
     await made.start(asked.kind)
-    return MadeState("ready" if made.state(asked.kind) == "ready" else "working")
+    return {"state": "ready" if made.state(asked.kind) == "ready" else "working", "problem": None}
 
 
-@declare(ROUTES, "GET", "/v1/page/model")
-async def page_model(service: Any) -> ModelView:
+@declare(ROUTES, "GET", "/v1/page/model", is_slow=True)
+def page_model(service: Any) -> Answer:
     """Say how the model was chosen and fitted, and what its probabilities are worth."""
-    found: ModelView = await _ask(_tell_model, find_views(service))
-    return found
+    views = find_views(service)
+    model, made = views.model, views.made.state("map")
+    certificate, chosen, costs = (getattr(model, name, None) for name in ("certificate_", "chosen_", "costs_"))
+    return {
+        "kind": type(model).__name__,
+        "certificate": None if certificate is None else to_plain(certificate.to_dict()),
+        "claim": None if certificate is None else certificate.claim,
+        "steps": [
+            (step.iteration, step.objective, step.gap, step.rank, step.seconds)
+            for step in getattr(model, "history_", [])
+        ],
+        "singular_values": views.made.map.get("singular_values", np.empty(0)).tolist() if made == "ready" else [],
+        "params": to_plain(model.get_params()),
+        "settled": to_plain(model.settled_params()) if hasattr(model, "settled_params") else {},
+        "tried": [] if chosen is None else to_plain(list(chosen.rows())),
+        "taken": None if chosen is None else chosen.taken,
+        "note": "" if chosen is None else chosen.note,
+        "calibration": _tell_calibration(model),
+        "costs": None if costs is None else str(costs),
+        "made": made,
+    }
 
 
-def _tell_model(views: Views) -> ModelView:
-    model = views.model
-    certificate, chosen = getattr(model, "certificate_", None), getattr(model, "chosen_", None)
-    made = views.made.state("map")
-    values = views.made.map.get("singular_values", np.empty(0)) if made == "ready" else np.empty(0)
-    steps = [
-        (step.iteration, step.objective, step.gap, step.rank, step.seconds) for step in getattr(model, "history_", [])
-    ]
-    settled = model.settled_params() if hasattr(model, "settled_params") else {}
-    costs = getattr(model, "costs_", None)
-    return ModelView(
-        type(model).__name__,
-        None if certificate is None else to_plain(certificate.to_dict()),
-        None if certificate is None else certificate.claim,
-        steps,
-        values.tolist(),
-        to_plain(model.get_params()),
-        to_plain(settled),
-        [] if chosen is None else to_plain(list(chosen.rows())),
-        None if chosen is None else chosen.taken,
-        "" if chosen is None else chosen.note,
-        _tell_calibration(model),
-        None if costs is None else str(costs),
-        made,
-    )
-
-
-def _tell_calibration(model: Any) -> Curve | None:
+def _tell_calibration(model: Any) -> Answer | None:
     """Return the bins of a calibration, the most probable first, at most MOST_BINS of them."""
     calibration = model.calibration_
     if calibration is None:
@@ -645,7 +530,10 @@ def _tell_calibration(model: Any) -> Curve | None:
     sums = [np.add.reduceat(each, starts) for each in (said, cells, positives)]
     probabilities = sums[0] / np.maximum(sums[1], 1)
     threshold = model.decision_probability
-    return Curve(
-        *(probabilities.tolist(), sums[1].tolist(), sums[2].tolist(), calibration.label_rate),
-        None if threshold is None else float(threshold),
-    )
+    return {
+        "probability": probabilities.tolist(),
+        "n_cells": sums[1].tolist(),
+        "n_positives": sums[2].tolist(),
+        "label_rate": calibration.label_rate,
+        "threshold": None if threshold is None else float(threshold),
+    }
