@@ -13,7 +13,7 @@ from typing import Any
 
 import csrr_paper
 from benchmarks.keep import RESULTS, describe_origin, keep_result, read_results
-from csrr_paper.theory.simulation import Measurement, Simulation
+from csrr_paper.theory import Measurement, Simulation
 
 KEPT = RESULTS / "theory.json"
 RUNS: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ import numpy as np
 import csrr
 from benchmarks.keep import RESULTS
 from benchmarks.theory import read_plain
-from csrr_paper.theory.simulation import Simulation, Slope
+from csrr_paper.theory import Simulation, Slope
 
 SETTINGS = {
     "fixed epsilon": "epsilon fixed: tastes in 50 x 50 cells, zeros around",

@@ -11,16 +11,18 @@ import csrr_paper
 from csrr import ParameterError
 from csrr_paper.theory import (
     class_loss_bound,
+    empirical_loss,
     excess_cost_bound,
     excess_cost_from_loss,
     excess_loss_bound,
+    expected_cost,
+    expected_loss,
     gamma_range,
     most_positives,
     noise_bound,
     sum_lower_bound,
     transfer_factor,
 )
-from csrr_paper.theory.simulation import empirical_loss, expected_cost, expected_loss
 
 SHAPE = {"n": 100, "m": 400, "S": 16, "epsilon": 2.0}
 DELTA = 2 / math.e**4  # log(2/delta) = 4
@@ -83,14 +85,14 @@ def test_arrays_give_what_their_numbers_give():
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"n": 0}, "n=0 must be >= 1"),
+        ({"n": 0}, "n=0.0 must be a number >= 1"),
         ({"S": 50_000}, "do not fit"),
-        ({"epsilon": 0}, "epsilon=0 must be > 0"),
-        ({"alpha": 0.5}, "alpha=0.5 must be >= 1"),
+        ({"epsilon": 0}, "epsilon=0.0 must be a number > 0"),
+        ({"alpha": 0.5}, "alpha=0.5 must be a number >= 1"),
         ({"alpha": [2.0, math.nan]}, "alpha=nan"),
-        ({"q": 1}, "q=1 must be > 0 and < 1"),
-        ({"delta": 0}, "delta=0"),
-        ({"C": -1}, "C=-1"),
+        ({"q": 1}, "q=1.0 must be a number > 0 and < 1"),
+        ({"delta": 0}, "delta=0.0"),
+        ({"C": -1}, "C=-1.0"),
         ({"gamma": 1.0}, "gamma=1.0 must lie between"),
         ({"m": "many"}, "m='many' must be a number"),
         ({"n": [100, 200], "m": [100, 200, 300]}, r"not n \(2,\), m \(3,\)"),

@@ -9,8 +9,15 @@ import pytest
 
 import csrr
 from csrr import ParameterError
-from csrr_paper.theory import Simulation, simulate
-from csrr_paper.theory.simulation import Measurement, empirical_loss, excess_cost, expected_cost, expected_loss
+from csrr_paper.theory import (
+    Measurement,
+    Simulation,
+    empirical_loss,
+    excess_cost,
+    expected_cost,
+    expected_loss,
+    simulate,
+)
 
 
 @pytest.fixture(scope="module")
