@@ -60,20 +60,13 @@ def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorat
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would be done and how long it takes, and stop.")
 @json_option
 def reproduce(
-    tables: tuple[str, ...],
-    figures: tuple[str, ...],
-    protocols: tuple[str, ...],
-    data: tuple[str, ...],
-    systems: tuple[str, ...],
-    splits: int | None,
-    tune: Any,
-    workers: int,
-    quick: bool,
     results: Path,
     page: Path | None,
     robustness: Path | None,
+    workers: int,
     only_plan: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Do the paper's experiments again and write a page of them.
 
@@ -97,9 +90,10 @@ def reproduce(
 
     if not find_spec("optuna"):
         raise Failure("csrr reproduce needs Optuna: pip install 'csrr[reproduce]'")
-    names = _check_names(tables, figures)
-    asked = plan(names, data=data, protocols=protocols, systems=systems, splits=splits, quick=quick)
-    if data:
+    names = _check_names(options["tables"], options["figures"])
+    quick, tune = options["quick"], options["tune"]
+    asked = plan(names, **{name: options[name] for name in ("data", "protocols", "systems", "splits", "quick")})
+    if options["data"]:
         check_data(asked)
     else:
         asked = _leave_out_missing(asked)
@@ -107,7 +101,6 @@ def reproduce(
         _print_plan(Reproduction(ResultStore(results), asked, tuned=tune), as_json)
         return
     target = page or results / "page.html"
-    given = {"table": tables, "figure": figures, "protocol": protocols, "data": data, "system": systems}
     with ResultStore.open(results) as store:
         run = Reproduction(store, asked, tuned=tune)
         if not as_json:
@@ -116,7 +109,7 @@ def reproduce(
         failed = _run(run, results, workers)
         shown = Reproduction(store, _add_others(asked, quick), tuned=tune)
         more = {} if robustness is None else _read_noise_figures(robustness)
-        _write(shown, _make_command(given, splits, tune, quick), more, results, target, as_json)
+        _write(shown, _make_command(options), more, results, target, as_json)
     if failed:
         job, error = failed[0]
         where = f"{job.data}, {job.protocol}, split {job.split}, {job.name}"
@@ -168,15 +161,12 @@ def _check_names(tables: tuple[str, ...], figures: tuple[str, ...]) -> list[Any]
     return [*tables, *figures]
 
 
-def _make_command(given: dict[str, tuple[str, ...]], splits: int | None, tune: str | None, quick: bool) -> str:
+def _make_command(options: dict[str, Any]) -> str:
     """Return the command that repeats this run, without the folder of its results."""
-    words = [
-        "csrr reproduce",
-        *(f"--{name} {shlex.quote(each)}" for name, several in given.items() for each in several),
-    ]
-    words += [f"--splits {splits}"] if splits else []
-    words += [f"--tune {tune}"] if tune else []
-    return " ".join(words + ["--quick"] * quick)
+    several = {"table": "tables", "figure": "figures", "protocol": "protocols", "data": "data", "system": "systems"}
+    words = [f"--{flag} {shlex.quote(each)}" for flag, name in several.items() for each in options[name]]
+    words += [f"--{name} {options[name]}" for name in ("splits", "tune") if options[name]]
+    return " ".join(["csrr reproduce", *words, *["--quick"] * options["quick"]])
 
 
 def _read_noise_figures(folder: Path) -> dict[str, Figure]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -99,7 +98,7 @@ def robustness(
     levels, systems = _list_levels(kinds, shares), _check_systems(systems)
     jobs = [(seed, level, system) for seed in chosen for level in levels for system in systems]
     found: list[Result] = []
-    with _open_store(folder) as store:
+    with TemporaryDirectory() as temporary, ResultStore.open(temporary if folder is None else folder) as store:
         for seed, level, system in jobs:
             if not found or found[-1].task.split != seed:
                 own = _Split(store, clean, seed)
@@ -153,17 +152,6 @@ def _check_systems(systems: Sequence[str]) -> list[str]:
     if not systems:
         raise ParameterError.of("systems", systems, f"must have at least one of {', '.join(NOISE_SYSTEMS)}")
     return list(dict.fromkeys(systems))
-
-
-@contextmanager
-def _open_store(folder: str | os.PathLike[str] | None) -> Iterator[ResultStore]:
-    """Yield the results in `folder`, or in a temporary one."""
-    if folder is not None:
-        with ResultStore.open(folder) as store:
-            yield store
-        return
-    with TemporaryDirectory() as temporary, ResultStore.open(temporary) as store:
-        yield store
 
 
 def _estimate_seconds_left(found: Sequence[Result], total: int) -> float:

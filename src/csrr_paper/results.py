@@ -322,17 +322,3 @@ def make_lists_table(store: ResultStore, results: Iterable[Result]) -> pa.Table:
             task | {name: array.tobytes() for name, array in packed.items()} | {"ids": packed["users"].dtype.str}
         )
     return pa.Table.from_pylist(lines)
-
-
-def read_lists_table(table: pa.Table) -> dict[tuple[Any, ...], Lists]:
-    """Return the lists in such a table by data, lowest rating, split and system."""
-    found = {}
-    for line in table.to_pylist():
-        n_relevant = np.frombuffer(line["n_relevant"], "<i4")
-        packed = {
-            "users": np.frombuffer(line["users"], line["ids"]),
-            "hits": np.frombuffer(line["hits"], np.uint8).reshape(len(n_relevant), -1),
-            "n_relevant": n_relevant,
-        }
-        found[tuple(line[name] for name in _KEYS)] = Lists.unpack(packed)
-    return found

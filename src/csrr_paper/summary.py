@@ -17,34 +17,8 @@ from csrr.evaluation.statistics import (
     correct_holm,
 )
 from csrr.report.svg import Point, Series
+from csrr_paper import jobs, printed
 from csrr_paper.claims import judge_claims, write_headlines
-from csrr_paper.jobs import (
-    COSTS,
-    FIXED,
-    L1S,
-    L2S,
-    SAME_STRENGTHS,
-    STEP_ITERATIONS,
-    STEPS,
-    TABLES,
-    Experiment,
-    make_command,
-    name_at_cost,
-    name_at_step,
-    name_at_strength,
-)
-from csrr_paper.printed import (
-    ABLATION_COLUMNS,
-    COLUMNS,
-    DATA,
-    PRINTED,
-    PRINTED_ABLATION,
-    PRINTED_SYSTEMS,
-    PROTOCOLS,
-    WITHOUT_V,
-    Protocol,
-    name_metric,
-)
 from csrr_paper.reproduce import Reproduction, plan
 from csrr_paper.results import Result, ResultStore
 from csrr_paper.summary_types import (
@@ -109,7 +83,7 @@ BySystem = dict[str, SystemResults]
 def summarize(run: Reproduction, *, command: str) -> Summary:
     """Return the summary of the results of a run, from which the page is made."""
     found = run.list_results()
-    tables: dict[str, Any] = {name: [] for name in TABLES}
+    tables: dict[str, Any] = {name: [] for name in jobs.TABLES}
     for each in run.experiments:
         if each.name in tables and (table := _make_table(run, each)):
             tables[each.name].append(table)
@@ -123,14 +97,14 @@ def summarize(run: Reproduction, *, command: str) -> Summary:
         ),
         figures=_make_figures(run),
         missing=_list_missing(run),
-        protocols={name: protocol.about for name, protocol in PROTOCOLS.items()},
+        protocols={name: protocol.about for name, protocol in printed.PROTOCOLS.items()},
         **tables,
     )
     judged = replace(summary, claims=judge_claims(summary))
     return replace(judged, headlines=write_headlines(judged))
 
 
-def _collect_results(run: Reproduction, experiment: Experiment) -> BySystem:
+def _collect_results(run: Reproduction, experiment: jobs.Experiment) -> BySystem:
     """Return the results of an experiment by the names of its jobs."""
     found: dict[str, list[Result]] = {}
     for job in experiment.list_jobs():
@@ -139,16 +113,16 @@ def _collect_results(run: Reproduction, experiment: Experiment) -> BySystem:
     return {name: SystemResults(run.store, results) for name, results in found.items()}
 
 
-def _make_table(run: Reproduction, experiment: Experiment) -> SystemTable | None:
-    results, protocol = _collect_results(run, experiment), PROTOCOLS[experiment.protocol]
+def _make_table(run: Reproduction, experiment: jobs.Experiment) -> SystemTable | None:
+    results, protocol = _collect_results(run, experiment), printed.PROTOCOLS[experiment.protocol]
     if not results:
         return None
-    ndcg_5 = name_metric("NDCG@5", protocol)
-    note, tuned = DATA[experiment.data].note, _describe_tuning(results)
+    ndcg_5 = printed.name_metric("NDCG@5", protocol)
+    note, tuned = printed.DATA[experiment.data].note, _describe_tuning(results)
     if experiment.name == "comparison":
         rows = [_make_row(name, each, experiment.data, protocol) for name, each in results.items()]
         tests = [test for ours in CHAMPIONS for test in _test(results, "ndcg@10", STANDARD, ours, results)]
-        tests += _test(results, ndcg_5, "NDCG@5", "CSRR-I", PRINTED_SYSTEMS)
+        tests += _test(results, ndcg_5, "NDCG@5", "CSRR-I", printed.PRINTED_SYSTEMS)
         note = " ".join(filter(None, (note, _describe_first_split(results, tuned))))
     else:
         rows = [_make_ablation_row(name, each, experiment.data, protocol) for name, each in results.items()]
@@ -157,7 +131,7 @@ def _make_table(run: Reproduction, experiment: Experiment) -> SystemTable | None
     size = next(iter(results.values())).splits[0].size
     return SystemTable(
         data=experiment.data,
-        label=DATA[experiment.data].label,
+        label=printed.DATA[experiment.data].label,
         protocol=experiment.protocol,
         note=note,
         n_users=size["users"],
@@ -194,9 +168,9 @@ def _describe_first_split(results: BySystem, tuned: str) -> str:
     return f"On the first split alone, whose test events no choice of parameters has seen, {ranks if moved else same}."
 
 
-def _make_row(name: str, results: SystemResults, data: str, protocol: Protocol) -> SystemRow:
+def _make_row(name: str, results: SystemResults, data: str, protocol: printed.Protocol) -> SystemRow:
     system, splits = SYSTEMS[name], results.splits
-    printed = PRINTED.get(data, {}).get(system.beside or "", {})
+    theirs = printed.PRINTED.get(data, {}).get(system.beside or name, {})
     tunings = {result.tuning["split"]: result.tuning for result in splits if result.tuning}
     params = [result.task.params for result in splits]
     last = splits[-1].certificate
@@ -204,7 +178,10 @@ def _make_row(name: str, results: SystemResults, data: str, protocol: Protocol) 
         system=name,
         group=system.group,
         about=system.about,
-        cells={column: results.make_cell(name_metric(column, protocol), printed.get(column)) for column in COLUMNS},
+        cells={
+            column: results.make_cell(printed.name_metric(column, protocol), theirs.get(column))
+            for column in printed.COLUMNS
+        },
         extra={STANDARD: results.make_cell("ndcg@10")},
         params=params[:1] if all(each == params[0] for each in params) else params,
         tried=sum(each["tried"] for each in tunings.values()),
@@ -217,10 +194,10 @@ def _make_row(name: str, results: SystemResults, data: str, protocol: Protocol) 
     )
 
 
-def _make_ablation_row(name: str, results: SystemResults, data: str, protocol: Protocol) -> SystemRow:
-    printed = PRINTED_ABLATION.get(data, {}).get(WITHOUT_V if name == SAME_STRENGTHS else name, {})
-    metrics = {column: name_metric(column, protocol) for column in ABLATION_COLUMNS}
-    cells = {column: results.make_cell(metric, printed.get(column)) for column, metric in metrics.items()}
+def _make_ablation_row(name: str, results: SystemResults, data: str, protocol: printed.Protocol) -> SystemRow:
+    theirs = printed.PRINTED_ABLATION.get(data, {}).get(printed.WITHOUT_V if name == jobs.SAME_STRENGTHS else name, {})
+    metrics = {column: printed.name_metric(column, protocol) for column in printed.ABLATION_COLUMNS}
+    cells = {column: results.make_cell(metric, theirs.get(column)) for column, metric in metrics.items()}
     return SystemRow(system=name, cells=cells, params=[results.splits[0].task.params])
 
 
@@ -238,15 +215,11 @@ def _test(results: BySystem, metric: str, label: str, a: str, others: Iterable[s
             metric=label,
             a=a,
             b=b,
-            difference=each.difference,
-            low=each.low,
-            high=each.high,
             p_t=float(p_t),
             p_wilcoxon=float(p_wilcoxon),
             effect=each.effect_size if np.isfinite(each.effect_size) else None,
-            better=each.better,
-            worse=each.worse,
             n_users=each.n,
+            **{name: getattr(each, name) for name in ("difference", "low", "high", "better", "worse")},
         )
         for b, each, (p_t, p_wilcoxon) in zip(others, found, corrected, strict=True)
     ]
@@ -265,7 +238,9 @@ def _make_figures(run: Reproduction) -> dict[str, Figure]:
         panels = [panel for each in experiments for panel in make(each, _collect_results(run, each))]
         if panels:
             title, caption = FIGURE_WORDS[name]
-            figures[name] = Figure(title, f"{caption} {describe_splits(panels)}", make_command(experiments), panels)
+            figures[name] = Figure(
+                title, f"{caption} {describe_splits(panels)}", jobs.make_command(experiments), panels
+            )
     return figures
 
 
@@ -283,7 +258,7 @@ def describe_splits(panels: Iterable[ResultPanel]) -> str:
     """Return the number of splits behind the points of a figure, for each data set."""
     counts: dict[str, set[int]] = {}
     for panel in panels:
-        found = counts.setdefault(DATA[panel.data].label, set())
+        found = counts.setdefault(printed.DATA[panel.data].label, set())
         found |= {point.splits for series in panel.series for point in series.points if point.splits is not None}
     each = (f"{' or '.join(map(str, sorted(found)))} on {label}" for label, found in counts.items())
     return f"Number of splits: {', '.join(each)}."
@@ -299,22 +274,22 @@ def _describe_solver(results: SystemResults) -> str:
 
 
 def _draw_panels(
-    experiment: Experiment, results: BySystem, x: str, lines: dict[str, list[tuple[float, str]]], *, log: bool
+    experiment: jobs.Experiment, results: BySystem, x: str, lines: dict[str, list[tuple[float, str]]], *, log: bool
 ) -> list[ResultPanel]:
     """Return a panel for each metric of the figures, with a series for each of the lines that has points."""
     data, protocol = experiment.data, experiment.protocol
     how = "" if protocol == "numbers" else f" ({protocol})"
     panels = []
     for column in FIGURE_COLUMNS:
-        metric = name_metric(column, PROTOCOLS[protocol])
+        metric = printed.name_metric(column, printed.PROTOCOLS[protocol])
         series = [_make_series(results, name, places, metric) for name, places in lines.items()]
         drawn = [each for each in series if each.points]
-        panels.append(ResultPanel(f"{DATA[data].label}{how}, {column}", x, column, log, drawn, data, protocol))
+        panels.append(ResultPanel(f"{printed.DATA[data].label}{how}, {column}", x, column, log, drawn, data, protocol))
     return [panel for panel in panels if panel.series]
 
 
-def _draw_costs(experiment: Experiment, results: BySystem) -> list[ResultPanel]:
-    names = {cost: name_at_cost(cost) for cost in COSTS}
+def _draw_costs(experiment: jobs.Experiment, results: BySystem) -> list[ResultPanel]:
+    names = {cost: jobs.name_at_cost(cost) for cost in jobs.COSTS}
     lines = {
         "λ₁, λ₂ fixed": [(cost, kept) for cost, (kept, _) in names.items()],
         "λ₁ tuned at each c_p": [(cost, tuned) for cost, (_, tuned) in names.items()],
@@ -324,7 +299,7 @@ def _draw_costs(experiment: Experiment, results: BySystem) -> list[ResultPanel]:
     return [*panels, _draw_validation(experiment, tuned)] if tuned else panels
 
 
-def _draw_validation(experiment: Experiment, tuned: dict[float, SystemResults]) -> ResultPanel:
+def _draw_validation(experiment: jobs.Experiment, tuned: dict[float, SystemResults]) -> ResultPanel:
     """Return the accuracy of each c_p, λ₁ tuned, on the validation events that choose it and on the test events."""
     chosen_by = [
         Point(
@@ -338,7 +313,7 @@ def _draw_validation(experiment: Experiment, tuned: dict[float, SystemResults]) 
         _divide_by_best(Series("on test events", on_test)),
     ]
     data, protocol = experiment.data, experiment.protocol
-    title = f"{DATA[data].label}, validation and test"
+    title = f"{printed.DATA[data].label}, validation and test"
     return ResultPanel(title, "c_p", f"{STANDARD} / maximum", False, series, data, protocol)
 
 
@@ -347,15 +322,18 @@ def _divide_by_best(series: Series) -> Series:
     return Series(series.name, [replace(point, mean=point.mean / best) for point in series.points])
 
 
-def _draw_steps(experiment: Experiment, results: BySystem) -> list[ResultPanel]:
-    lines = {"CSRR-I": [(factor, name_at_step(factor)) for factor in STEPS]}
+def _draw_steps(experiment: jobs.Experiment, results: BySystem) -> list[ResultPanel]:
+    lines = {"CSRR-I": [(factor, jobs.name_at_step(factor)) for factor in jobs.STEPS]}
     return _draw_panels(experiment, results, "step, as a multiple of the safe one", lines, log=True)
 
 
-def _draw_strengths(experiment: Experiment, results: BySystem) -> list[ResultPanel]:
+def _draw_strengths(experiment: jobs.Experiment, results: BySystem) -> list[ResultPanel]:
     panels = []
-    for which, values, label in (("l1", L1S, f"λ₁ (λ₂ = {FIXED:g})"), ("l2", L2S, f"λ₂ (λ₁ = {FIXED:g})")):
-        lines = {"CSRR-I": [(value, name_at_strength(which, value)) for value in values]}
+    for which, values, label in (
+        ("l1", jobs.L1S, f"λ₁ (λ₂ = {jobs.FIXED:g})"),
+        ("l2", jobs.L2S, f"λ₂ (λ₁ = {jobs.FIXED:g})"),
+    ):
+        lines = {"CSRR-I": [(value, jobs.name_at_strength(which, value)) for value in values]}
         panels += _draw_panels(experiment, results, label, lines, log=True)
     return panels
 
@@ -369,8 +347,9 @@ FIGURE_WORDS = {
     ),
     "step": (
         "The step size",
-        f"The paper's Algorithm 1 as printed, with at most {STEP_ITERATIONS} iterations (a third of that in a quick"
-        " run) and multiples of the safe step 1/(2α). The exact solver, used elsewhere for CSRR, has no step size.",
+        f"The paper's Algorithm 1 as printed, with at most {jobs.STEP_ITERATIONS} iterations (a third of that in a"
+        " quick run) and multiples of the safe step 1/(2α). The exact solver, used elsewhere for CSRR, has no step"
+        " size.",
     ),
     "strengths": (
         "The regularization strengths λ₁ and λ₂",
@@ -393,7 +372,7 @@ def _list_missing(run: Reproduction) -> list[MissingPart]:
     """Return the experiments of the paper that are not in this run, or not finished."""
     done = {each.key for each in run.experiments if all(map(run.find_result, each.list_jobs()))}
     return [
-        MissingPart(f"{each.name}, {DATA[each.data].label}, {each.protocol}", each.command)
+        MissingPart(f"{each.name}, {printed.DATA[each.data].label}, {each.protocol}", each.command)
         for each in plan()
         if each.key not in done
     ]

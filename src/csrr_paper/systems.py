@@ -31,10 +31,10 @@ Group = Literal["paper", "today"]
 class System:
     """A model, its fixed parameters and its search space; `seconds` is the time of a fit to a million events.
 
-    `quick` is the space of a quick run, `beside` the printed row that it stands beside. With `absolute`, the strength
-    that was chosen on validation data is kept as a number, as in the paper, not as a fraction of what gives zero.
-    `multiples` are of what "auto" comes to on the training log for the parameter `strength`: noise changes the scale
-    of a log, so that no list of numbers would suit all of its shares.
+    `quick` is the space of a quick run, `beside` the printed row that it stands beside, if that has another name. With
+    `absolute`, the strength that was chosen on validation data is kept as a number, as in the paper, not as a
+    fraction of what gives zero. `multiples` are of what "auto" comes to on the training log for the parameter
+    `strength`: noise changes the scale of a log, so that no list of numbers would suit all of its shares.
     """
 
     name: str
@@ -98,7 +98,7 @@ _FEW = _make_walk(0.12, 0.04, 4)
 SYSTEMS: dict[str, System] = {
     each.name: each
     for each in (
-        System("PopRank", PopRank, group="paper", about="items by popularity", seconds=0.1, beside="PopRank"),
+        System("PopRank", PopRank, group="paper", about="items by popularity", seconds=0.1),
         System(
             "BPRMF",
             BPRMF,
@@ -112,7 +112,6 @@ SYSTEMS: dict[str, System] = {
                 "reg_bias": [0.003],
             },
             quick={"rank": [50], "learning_rate": [2.0**-3], "reg": [0.01, 0.03]},
-            beside="BPRMF",
         ),
         System(
             "WRMF",
@@ -123,7 +122,6 @@ SYSTEMS: dict[str, System] = {
             fixed={"confidence": 1.0, "reg_exponent": 0.0},
             space={"rank": list(range(10, 55, 5)), "reg": [2.0**power for power in range(-5, 1)]},
             quick={"rank": [15, 30], "reg": [0.5, 1.0]},
-            beside="WRMF",
         ),
         System(
             "MC-Shift",
@@ -133,7 +131,6 @@ SYSTEMS: dict[str, System] = {
             seconds=1.5,
             space={"reg_low_rank": _PLAIN_WALK},
             quick={"reg_low_rank": _FEW},
-            beside="MC-Shift",
             absolute=True,
         ),
         System(
@@ -150,7 +147,6 @@ SYSTEMS: dict[str, System] = {
                 "reg_sparse": [0.95, 0.85],
             },
             quick={"rank": [50], "positive_cost": [0.85], "reg_low_rank": [0.045], "reg_sparse": [0.95]},
-            beside="CSRR-e",
         ),
         System(
             "CSRR-e, boxed",
@@ -176,7 +172,6 @@ SYSTEMS: dict[str, System] = {
                 "reg_low_rank": _PLAIN_WALK,
             },
             quick={"positive_cost": [0.5], "reg_sparse": [0.85], "reg_low_rank": _FEW},
-            beside="CSRR-II",
             absolute=True,
         ),
         System(
@@ -188,13 +183,11 @@ SYSTEMS: dict[str, System] = {
             fixed={"loss": "I", **PLAIN},
             space={"positive_cost": _COSTS, "reg_sparse": [0.95, 0.85], "reg_low_rank": _PLAIN_WALK},
             quick={"positive_cost": [0.8], "reg_sparse": [0.85], "reg_low_rank": _FEW},
-            beside="CSRR-I",
             absolute=True,
         ),
         System(
             "CSRR-II, scaled",
             CSRR,
-            group="today",
             about="loss II without V, scaled by degrees of users and items; one SVD",
             seconds=1.5,
             fixed={"loss": "II", "reg_sparse": 1.0, "neighbors": 0},
@@ -208,7 +201,6 @@ SYSTEMS: dict[str, System] = {
         System(
             "CSRR, scaled",
             CSRR,
-            group="today",
             about="loss I, scaled by degrees of users and items, without neighbors; tuned",
             seconds=3,
             fixed={"reg_sparse": 0.85, "neighbors": 0},
@@ -223,7 +215,6 @@ SYSTEMS: dict[str, System] = {
         System(
             "CSRR, scaled, by rule",
             CSRR,
-            group="today",
             about="“CSRR, scaled” with a strength set by rule (half the noise level); nothing tuned",
             seconds=3,
             fixed={"reg_low_rank": "noise", "neighbors": 0},
@@ -231,7 +222,6 @@ SYSTEMS: dict[str, System] = {
         System(
             "CSRR()",
             CSRR,
-            group="today",
             about="this library's default, which adds item neighbors to the paper's model; it chooses its settings on"
             " events held out of the training data",
             seconds=15,
@@ -239,7 +229,6 @@ SYSTEMS: dict[str, System] = {
         System(
             "EASE",
             EASE,
-            group="today",
             about="linear regression between items (Steck, 2019)",
             seconds=5,
             space={"reg": [100.0, 200.0, 400.0, 700.0, 1000.0, 1500.0, 2500.0]},
@@ -248,7 +237,6 @@ SYSTEMS: dict[str, System] = {
         System(
             "WRMF, 256 factors",
             WRMF,
-            group="today",
             about="weighted matrix factorization with 256 factors; confidence and penalty tuned",
             seconds=1.2,
             fixed={"rank": 256},
@@ -268,7 +256,6 @@ SYSTEMS: dict[str, System] = {
             fixed={"loss": "I", "reg_sparse": 1.0, **PLAIN},
             space={"positive_cost": _COSTS, "reg_low_rank": _PLAIN_WALK},
             quick={"positive_cost": [0.8], "reg_low_rank": _FEW},
-            beside=WITHOUT_V,
             absolute=True,
         ),
     )

@@ -3,6 +3,10 @@
 import copy
 import random
 
+import numpy as np
+
+from csrr_paper.results import Lists
+
 COLUMNS = ["R@5", "R@10", "P@5", "P@10", "F@5", "F@10", "F@15", "NDCG@5", "NDCG@10", "NDCG@15"]
 PRINTED = {
     "MovieLens-100K": {
@@ -260,3 +264,17 @@ def _figure(name, title, x, places, log, names, rng):
         panels.append({"title": f"MovieLens-100K, {metric}", "x": x, "y": metric, "log": log, "series": series})
     caption = f"{title}: means over five splits, with intervals; everything else as in the comparison."
     return {"title": title, "caption": caption, "command": f"csrr reproduce --figure {name}", "panels": panels}
+
+
+def read_lists_table(table):
+    """Return the lists in a table of `make_lists_table` by data, lowest rating, split and system."""
+    found = {}
+    for line in table.to_pylist():
+        n_relevant = np.frombuffer(line["n_relevant"], "<i4")
+        packed = {
+            "users": np.frombuffer(line["users"], line["ids"]),
+            "hits": np.frombuffer(line["hits"], np.uint8).reshape(len(n_relevant), -1),
+            "n_relevant": n_relevant,
+        }
+        found[tuple(line[name] for name in ("data", "at_least", "split", "system"))] = Lists.unpack(packed)
+    return found

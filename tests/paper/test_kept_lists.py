@@ -8,8 +8,8 @@ import pytest
 from pyarrow import compute, parquet
 
 from csrr.evaluation.statistics import compare_paired, compute_mean_interval, correct_holm
-from csrr_paper.results import read_lists_table
 from csrr_paper.summary_types import Summary
+from tests.paper.sample import read_lists_table
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 DATA, AT_LEAST, SPLITS = "ml-100k", 3.0, range(5)

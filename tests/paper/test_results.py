@@ -18,8 +18,8 @@ from csrr_paper.results import (
     Task,
     make_lists_table,
     read_commit,
-    read_lists_table,
 )
+from tests.paper.sample import read_lists_table
 
 TASK = Task("ml-100k", 3, 0, "WRMF", {"rank": 10, "reg": 0.5})
 RESULT = Result(
