@@ -10,21 +10,7 @@ from pathlib import Path
 from csrr._base.files import write_text
 from csrr._base.text import UNKNOWN
 from csrr.report.findings import render_template
-from csrr_paper import method
-from csrr_paper.document import (
-    RANKED_BY,
-    TEST_COLUMNS,
-    VERDICTS,
-    Document,
-    Overview,
-    ShownCell,
-    ShownRow,
-    ShownTable,
-    ShownValues,
-    draw_picture,
-    make_document,
-    make_overview,
-)
+from csrr_paper import document, method
 from csrr_paper.summary_types import Summary
 from csrr_paper.today import PRINTED_ELSEWHERE, TODAY, ShownToday, TodayCell
 
@@ -34,11 +20,11 @@ def render_html(summary: Summary) -> str:
     return render_template(
         "csrr_paper",
         "page.html",
-        doc=make_document(summary),
+        doc=document.make_document(summary),
         method=method,
-        verdicts=VERDICTS,
-        ranked_by=RANKED_BY,
-        test_columns=TEST_COLUMNS,
+        verdicts=document.VERDICTS,
+        ranked_by=document.RANKED_BY,
+        test_columns=document.TEST_COLUMNS,
         today_title=TODAY,
         printed_elsewhere=PRINTED_ELSEWHERE,
     )
@@ -54,10 +40,10 @@ def write_page(summary: Summary, path: str | os.PathLike[str]) -> tuple[Path, Pa
     if target.suffix in (".html", ".md"):
         target = target.with_suffix("")
     page, markdown, picture = (target.with_name(target.name + end) for end in (".html", ".md", ".svg"))
-    overview = make_overview(summary)
+    overview = document.make_overview(summary)
     texts = {page: render_html(summary), markdown: render_markdown(summary, picture.name if overview else "")}
     if overview:
-        texts[picture] = draw_picture(overview)
+        texts[picture] = document.draw_picture(overview)
     target.parent.mkdir(parents=True, exist_ok=True)
     for file, text in texts.items():
         write_text(file, text)
@@ -73,7 +59,7 @@ ELSEWHERE = (
 
 def render_markdown(summary: Summary, picture: str = "") -> str:
     """Return the Markdown of a summary; `picture` is the file of its figure, "" if there is none."""
-    doc = make_document(summary)
+    doc = document.make_document(summary)
     blocks = [f"# {_escape(doc.title)}", *_write_opening(doc, picture), *_write_claims(doc), *_write_figures(doc)]
     blocks += _write_today(doc.today)
     for name, tables in doc.tables.items():
@@ -107,7 +93,7 @@ def _fold(title: str, *blocks: str) -> list[str]:
     return [f"<details>\n<summary>{_escape(title)}</summary>", *shown, "</details>"] if shown else []
 
 
-def _write_opening(doc: Document, picture: str) -> list[str]:
+def _write_opening(doc: document.Document, picture: str) -> list[str]:
     blocks = [f"**{_escape(doc.notice)}**" if doc.notice else ""]
     blocks.append("\n".join(f"- {_escape(each)}" for each in doc.headlines))
     if doc.overview:
@@ -117,7 +103,7 @@ def _write_opening(doc: Document, picture: str) -> list[str]:
     return [*blocks, ELSEWHERE, *_fold("How these results were made", made)]
 
 
-def _write_overview(overview: Overview) -> list[str]:
+def _write_overview(overview: document.Overview) -> list[str]:
     blocks = []
     for part in overview.parts:
         rows = [(system, *values) for system, values in part.rows]
@@ -125,16 +111,16 @@ def _write_overview(overview: Overview) -> list[str]:
     return blocks
 
 
-def _write_claims(doc: Document) -> list[str]:
+def _write_claims(doc: document.Document) -> list[str]:
     if not doc.claims:
         return ["## The paper's claims", "None were judged."]
-    rows = [(VERDICTS[claim.verdict][1], claim.claim) for claim in doc.claims]
+    rows = [(document.VERDICTS[claim.verdict][1], claim.claim) for claim in doc.claims]
     evidence = [(claim.claim, claim.where, claim.evidence) for claim in doc.claims]
     folded = _fold("The evidence", _make_table(("Claim", "Where", "Evidence"), evidence, left=3))
     return ["## The paper's claims", _make_table(("Verdict", "Claim"), rows, left=2), *folded]
 
 
-def _write_tables(tables: Sequence[ShownTable]) -> list[str]:
+def _write_tables(tables: Sequence[document.ShownTable]) -> list[str]:
     """Return the tables of the first protocol."""
     if not tables:
         return ["Not run."]
@@ -149,22 +135,22 @@ def _write_tables(tables: Sequence[ShownTable]) -> list[str]:
     return [*blocks, f"On the HTML page alone: {_escape('; '.join(left))}." if left else ""]
 
 
-def _write_cells(each: ShownTable, write: Callable[[ShownCell], str]) -> str:
-    rows = [row for title, group in each.groups for row in ([ShownRow(title, [])] if title else []) + group]
+def _write_cells(each: document.ShownTable, write: Callable[[document.ShownCell], str]) -> str:
+    rows = [row for title, group in each.groups for row in ([document.ShownRow(title, [])] if title else []) + group]
     lines = [[row.system, *map(write, row.cells)] for row in rows]
     return _make_table(("System", *each.columns), [line + [""] * (1 + len(each.columns) - len(line)) for line in lines])
 
 
-def _write_mean(cell: ShownCell) -> str:
+def _write_mean(cell: document.ShownCell) -> str:
     return cell.mean + (" (best)" if cell.best else "")
 
 
-def _write_more(cell: ShownCell) -> str:
+def _write_more(cell: document.ShownCell) -> str:
     printed = f"{cell.printed}, {cell.difference}" if cell.printed else ""
     return "; ".join(each for each in (cell.half, printed) if each)
 
 
-def _write_figures(doc: Document) -> list[str]:
+def _write_figures(doc: document.Document) -> list[str]:
     blocks = ["## Figures"]
     for figure in doc.figures:
         drawn = [block for panel in figure.values if panel.drawn for block in _write_values(panel)]
@@ -173,7 +159,7 @@ def _write_figures(doc: Document) -> list[str]:
     return blocks if doc.figures else [*blocks, "Not run."]
 
 
-def _write_values(panel: ShownValues) -> list[str]:
+def _write_values(panel: document.ShownValues) -> list[str]:
     rows = [(x, *(value for value, _ in points)) for x, points in panel.rows]
     rows = rows or [(UNKNOWN, *(UNKNOWN for _ in panel.series))]
     return [f"**{_escape(panel.title)}**", _make_table((panel.x, *panel.series), rows)]
@@ -198,7 +184,7 @@ def _write_today_cell(cell: TodayCell) -> str:
     return cell.text + (f" ({cell.note})" if cell.note else "") + (" (best)" if cell.best else "")
 
 
-def _write_method(doc: Document) -> list[str]:
+def _write_method(doc: document.Document) -> list[str]:
     terms = {"Protocols": doc.protocols, "Metrics": method.METRICS}
     blocks = ["## How each number was obtained"]
     for title, pairs in terms.items():
@@ -210,7 +196,7 @@ def _write_method(doc: Document) -> list[str]:
     return blocks
 
 
-def _write_missing(doc: Document) -> list[str]:
+def _write_missing(doc: document.Document) -> list[str]:
     if not doc.missing:
         return []
     rows = [(each.part, each.command) for each in doc.missing]
