@@ -94,9 +94,7 @@ class Where(Rule):
                     raise ParameterError(f"--where {text}: {name} has a condition already")
                 condition = (before[0], _read_value(value)) if sign == "<=" else (_read_value(value), before[1])
             if name in found:
-                raise ParameterError(
-                    f"--where {text}: {name} has a condition already; write {name}=ONE,OTHER for several"
-                )
+                raise ParameterError(f"--where {text}: {name} has a condition already; write {name}=ONE,OTHER")
             found[name] = condition
         return found or None
 
@@ -131,7 +129,7 @@ class Boost(Rule):
             column, category, factor = _split_pair(text)
             if factor is None or category is None:
                 raise ParameterError(
-                    f"--boost {text}: write COLUMN:CATEGORY=FACTOR or item:ID=FACTOR; a column of factors stands alone"
+                    f"--boost {text}: write COLUMN:CATEGORY=FACTOR, item:ID=FACTOR, or one column alone"
                 )
             value = _read_number("--boost", text, factor)
             if column == "item":
@@ -153,7 +151,7 @@ class Boost(Rule):
             raise ParameterError.of(
                 "boost",
                 value,
-                "must be a dict from items to factors, {column: {category: factor}} or the name of a column of factors",
+                "must be factors by item, {column: {category: factor}} or a column of factors",
             )
         bonus = np.zeros(len(lists.model.items_))
         for name, factors in value.items():
@@ -176,8 +174,7 @@ class Boost(Rule):
 
         if not is_number(factor, above=0):
             raise ParameterError(
-                f"boost: the factor {of_what}, {show_value(factor)}, must be a number > 0; 1 changes nothing, less than"
-                " 1 lowers, and what must not be in a list is for exclude or where"
+                f"boost: the factor {of_what}, {show_value(factor)}, must be a number > 0; exclude or where leave out"
             )
         return float(np.log(float(factor)))
 
@@ -188,16 +185,14 @@ class Boost(Rule):
         column = lists.table("boost")[name]
         if column.is_text or column.kind == "date":
             example = f"{{{show_value(name)}: {{category: factor}}}}"
-            raise ParameterError.of(
-                "boost", name, f"names a column of {column.kind} values, not of factors; give {example}"
-            )
+            raise ParameterError.of("boost", name, f"holds {column.kind} values, not factors; give {example}")
         factors = column.to_numbers()
         known = ~np.isnan(factors)
         if (wrong := known & ~((factors > 0) & np.isfinite(factors))).any():
             row = int(wrong.argmax())
             item = lists.model.items_.ids[row : row + 1].tolist()[0]
             raise ParameterError.of(
-                "boost", name, f"gives item {show_value(item)} the factor {factors[row]:g}, and they must be > 0"
+                "boost", name, f"gives item {show_value(item)} the factor {factors[row]:g}; it must be > 0"
             )
         logs = np.log(np.where(known, factors, 1))
         return np.where(known, logs, logs[known].mean() if known.any() else 0.0)
@@ -262,9 +257,7 @@ class Fresh(Rule):
             )
         column = lists.table("fresh")[by]
         if column.is_text:
-            raise ParameterError(
-                f"fresh: the column {show_value(by)} holds texts, not dates; write them like 2000-12-31"
-            )
+            raise ParameterError(f"fresh: the column {show_value(by)} holds texts; write dates like 2000-12-31")
         moments = column.to_numbers()
         known = np.isfinite(moments)
         # In halves: the difference of two numbers may be beyond all numbers.
@@ -335,8 +328,7 @@ class AtLeast(CategoryRule):
         for name, least in _check_columns("at_least", value).items():
             if least is not None and not isinstance(least, Mapping):
                 raise ParameterError(
-                    f"at_least: {show_value(name)} needs a number for each category, such as {{{show_value(name)}:"
-                    f" {{category: 1}}}}"
+                    f"at_least: {show_value(name)} needs numbers by category: {{{show_value(name)}: {{category: 1}}}}"
                 )
             lists.limit(name, least=_count_by_category("at_least", name, least or {}, lists, 0))
 
@@ -405,10 +397,7 @@ def _count_by_category(rule: str, name: str, given: Any, lists: RuledLists, othe
     counts = np.full(len(categories.names), otherwise, np.int64)
     for category, number in given.items() if isinstance(given, Mapping) else ((None, given),):
         if not is_whole(number, 1):
-            raise ParameterError(
-                f"{rule}: {show_value(name)} has {show_value(number)}; it must be a whole number, at least 1 (what must"
-                " not be in a list at all is for exclude or where)"
-            )
+            raise ParameterError(f"{rule}: {show_value(name)} has {show_value(number)}; it must be a whole number >= 1")
         counts[slice(None) if category is None else categories.find(name, category)] = number
     return counts
 

@@ -92,7 +92,7 @@ def test_tune_and_clean(shop, tmp_path):
             ("--event", "type"),
             "--event='type' needs a weight for each type, such as --weight view=1 --weight cart=3 --w",
         ),
-        (("--target", "buy"), "--target='buy' needs the column of event types: --event="),
+        (("--target", "buy"), "--target='buy' needs the event types: --event="),
         (("--event", "type", "--weight", "view"), "--weight view: write TYPE=NUMBER, such as view=1"),
         (("--event", "type", "--weight", "a=b=1", "--weight", "a=b=2"), "--weight a=b=2: a=b is given twice"),
         (("--event", "type", "--weight", "view=-1"), "--weight view=-1.0 must be a number >= 0"),

@@ -126,7 +126,7 @@ def test_a_fitted_model_is_tested_by_its_own_table_and_ages(log_file, items_file
         (["--at-most", "genre"], "write COLUMN=N"),
         (["--at-most", "genre=two"], "'two' is not a number"),
         (["--at-most", "genre=1.5"], "whole number"),
-        (["--at-least", "genre=2"], "needs a number for each category"),
+        (["--at-least", "genre=2"], "needs numbers by category"),
         (["--diversity", "2"], "diversity=2.0 must be"),
         (["--fresh-by", "x"], "--fresh-by goes with --fresh"),
         (["--fresh", "soon"], "half-life 'soon'"),

@@ -39,9 +39,7 @@ def test_titles_of_another_file_are_shown_and_a_folder_in_use_is_refused(log_fil
     with hold_folder(tmp_path / "found"):
         result = in_process(*args)
     assert result.exit_code == 2
-    assert result.stderr.endswith(
-        "found: another first look is being written there; wait for it, or give another folder\n"
-    )
+    assert result.stderr.endswith("found: another first look is written there now; wait, or give another folder\n")
     assert len(result.stderr.splitlines()) == 1
     assert in_process(*args, "--items-id", "item").exit_code == 2
     (tmp_path / "items.csv").write_text("item,title\nx,y\n")

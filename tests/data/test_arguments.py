@@ -77,9 +77,9 @@ def test_weights_given_as_a_column(read):
         ({"separator": ";"}, "separator=';' is for files of text; leave it out for a table in memory"),
         ({"missing": ["-"]}, "missing=['-'] is for files of text; leave it out for a table in memory"),
         ({"missing": 5}, "missing=5 must be a list of strings, such as ['-', 'NULL']"),
-        ({"on_bad_rows": ["skip"]}, "on_bad_rows=['skip'] must be 'error' or 'skip'"),
-        ({"weights": {"view": 1}}, "weights={'view': 1} needs the column of event types: event='...'"),
-        ({"target": "buy"}, "target='buy' needs the column of event types: event='...'"),
+        ({"on_bad_rows": ["skip"]}, 'on_bad_rows=[\'skip\'] must be "error" or "skip"'),
+        ({"weights": {"view": 1}}, "weights={'view': 1} needs the event types: event='...'"),
+        ({"target": "buy"}, "target='buy' needs the event types: event='...'"),
     ],
 )
 def test_what_the_message_says(given, message):

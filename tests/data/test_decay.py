@@ -49,7 +49,7 @@ def test_what_is_no_time(half_life):
 
 
 def test_without_times_it_says_so():
-    with pytest.raises(DataError, match="half_life needs events with times, and these have none"):
+    with pytest.raises(DataError, match="half_life needs events with times; give a column"):
         Log.from_table({"user": [1], "item": [1]}).decay(30)
 
 

@@ -90,7 +90,7 @@ def test_what_is_refused(given, message):
 
 
 def test_what_a_log_of_types_does_not_do():
-    with pytest.raises(csrr.ParameterError, match="min_weight= is for the table that a log with event types was read"):
+    with pytest.raises(csrr.ParameterError, match="min_weight= is for the table that this log was read from"):
         csrr.read(read(), min_weight=2)
     with pytest.raises(csrr.DataError, match="column 'type', row 1: the value is missing"):
         read({"user": [1], "item": [1], "type": [None]})

@@ -225,9 +225,9 @@ def test_a_warning_points_to_the_line_that_reads(write):
 
 
 def test_only_bad_rows(write):
-    with pytest.raises(csrr.DataError, match="no rows are left: all 1 are bad; on_bad_rows='error' says what is wrong"):
+    with pytest.raises(csrr.DataError, match="no rows are left: all 1 are bad; on_bad_rows='error' says why"):
         csrr.read(write("e.csv", HEAD + BAD["no user"]), on_bad_rows="skip")
-    with pytest.raises(csrr.ParameterError, match="on_bad_rows='ignore' must be 'error' or 'skip'"):
+    with pytest.raises(csrr.ParameterError, match="on_bad_rows='ignore' must be "):
         csrr.read(write("e.csv", HEAD + GOOD), on_bad_rows="ignore")
 
 

@@ -156,7 +156,7 @@ TIMED = make_log([(1, 1), (1, 2), (2, 3)])
         (TIMED, {"held_out_users": [1], "given": 1.5}, "given=1.5"),
         (TIMED, {"ratio": 0.5, "last": 1}, "not last and ratio together"),
         (TIMED, {"at": 1, "held_out_users": 1}, "not at and held_out_users together"),
-        (TIMED, {"by": "item"}, "by='item' must be 'user'"),
+        (TIMED, {"by": "item"}, "by='item' must be one of user, log, last, time"),
         (TIMED, {"last": 0}, "last=0 must be a whole number"),
         (TIMED, {"at": 1}, "all events lie on one side of the time 1: theirs run from 1 to 3"),
         (TIMED, {"at": "2024-01-31"}, "one side of the time 2024-01-31T00:00:00: theirs run from 1970-01-01T00:00:01"),

@@ -228,7 +228,7 @@ def test_when_a_user_has_no_room_others_get_their_clicks():
         (("random", float("nan")), "share=nan"),
         (("random", "0.1"), "share='0.1'"),
         (("random", True), "share=True"),
-        (("random", 0.95), "no room for .* planted events: .* take a smaller share"),
+        (("random", 0.95), "no room for .* events: .* take a smaller share"),
     ],
 )
 def test_what_cannot_be_planted_is_refused(arguments, message):

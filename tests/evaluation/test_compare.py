@@ -58,7 +58,7 @@ def test_what_cannot_be_compared(evaluations):
         compare({"a": one, "b": other})
     with pytest.raises(csrr.ParameterError, match="at least two evaluations"):
         compare({"a": one})
-    with pytest.raises(csrr.ParameterError, match="baseline='c': there is no such evaluation; there are popular, ease"):
+    with pytest.raises(csrr.ParameterError, match="baseline='c' is no evaluation; there are popular, ease"):
         compare(evaluations, baseline="c")
     for metric in ("ndcg@7", "coverage@5", "f1_of_means@5"):
         with pytest.raises(

@@ -55,7 +55,7 @@ def test_items_without_a_score_come_last_in_what_is_measured_over_all_items(part
 
 def test_what_cannot_be_done_is_said(parts, tmp_path):
     model = from_scores(lambda users: np.zeros((len(users), 3)), parts[0], name="three columns")
-    with pytest.raises(ParameterError, match=r"three columns gave scores of shape \(1, 3\) for 1 users and 40 items"):
+    with pytest.raises(ParameterError, match=r"three columns: scores of shape \(1, 3\) for 1 users and 40 items"):
         model.recommend("u03")
     with pytest.raises(NotImplementedError, match="fitted by the library"):
         model.fit(parts[0])

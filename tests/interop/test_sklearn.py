@@ -130,7 +130,7 @@ def test_what_cannot_be_scored_is_said(events):
         model.score(events)
     with pytest.raises(ParameterError, match=r"metric='auc' must be like ndcg@10"):
         ranking_scorer("auc")
-    with pytest.raises(ParameterError, match="not a KFold on a DataFrame"):
+    with pytest.raises(ParameterError, match="not a KFold and a DataFrame"):
         ranking_scorer()(KFold(), events)
     with pytest.raises(csrr.NotFittedError):
         ranking_scorer()(csrr.PopRank(), events)

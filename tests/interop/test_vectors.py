@@ -177,7 +177,7 @@ def test_overlap():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"to": "annoy"}, "to='annoy' must be faiss, hnswlib or parquet"),
+        ({"to": "annoy"}, "to='annoy' must be one of faiss, hnswlib, parquet"),
         ({"part": "V"}, "part='V' must be"),
         ({"dims": 0}, "dims=0"),
         ({"index": "Flat"}, "index='Flat' goes with to=\"faiss\""),

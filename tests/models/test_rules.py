@@ -221,14 +221,14 @@ def test_threads_do_not_matter(model):
         ({"boost": {999: 2.0}}, KeyError, "boost: unknown item id: 999"),
         ({"boost": {"genre": {"Jazz": 2}}}, DataError, "no item has 'genre' 'Jazz'; there are Indie, RPG"),
         ({"boost": {"gerne": {"RPG": 2}}}, DataError, "did you mean 'genre'"),
-        ({"boost": "genre"}, ParameterError, "names a column of categories values, not of factors"),
-        ({"boost": [1, 2]}, ParameterError, "must be a dict from items to factors"),
-        ({"at_most": {"genre": 0}}, ParameterError, "whole number, at least 1"),
-        ({"at_most": {"genre": 1.5}}, ParameterError, "whole number, at least 1"),
+        ({"boost": "genre"}, ParameterError, "holds categories values, not factors"),
+        ({"boost": [1, 2]}, ParameterError, "must be factors by item"),
+        ({"at_most": {"genre": 0}}, ParameterError, "whole number >= 1"),
+        ({"at_most": {"genre": 1.5}}, ParameterError, "whole number >= 1"),
         ({"at_most": {"price": 1}}, ParameterError, "column 'price' holds number values, not categories"),
         ({"at_most": 3}, ParameterError, "give a dict from columns"),
         ({"at_most": {"nope": 1}}, DataError, "no column 'nope'"),
-        ({"at_least": {"genre": 2}}, ParameterError, "needs a number for each category"),
+        ({"at_least": {"genre": 2}}, ParameterError, "needs numbers by category"),
         ({"at_least": {"genre": {"RPG": 11}}}, ParameterError, "asks for 11 items in all, and lists have 10"),
         ({"at_least": {"genre": {"RPG": 2}}, "at_most": {"genre": 1}}, ParameterError, "contradict"),
         ({"diversity": 2}, ParameterError, "diversity=2 must be a number >= 0 and <= 1"),
@@ -238,7 +238,7 @@ def test_threads_do_not_matter(model):
         ({"fresh": "soon"}, ParameterError, "half-life 'soon' must be a number > 0"),
         ({"fresh": -1}, ParameterError, "must be a number > 0"),
         ({"fresh": {"by": "released"}}, ParameterError, "must have half_life"),
-        ({"fresh": {"half_life": 1, "by": "genre"}}, ParameterError, "holds texts, not dates"),
+        ({"fresh": {"half_life": 1, "by": "genre"}}, ParameterError, "holds texts; write dates"),
         ({"fresh": {"half_life": 1, "factor": 0}}, ParameterError, "factor"),
         ({"where": {"genre": "Jazz"}}, DataError, "no item has 'genre' 'Jazz'"),
         ({"columns": ["nope"]}, DataError, "no column 'nope'"),
@@ -253,7 +253,7 @@ def test_what_makes_no_sense_is_refused(model, options, error, message):
 
 def test_a_column_of_factors_must_be_above_zero(timed, items):
     model = csrr.PopRank().fit(timed).set_items({"item": range(60), "f": [0.0, *[1.0] * 59], "rank": range(60)})
-    with pytest.raises(ParameterError, match="gives item 0 the factor 0, and they must be > 0"):
+    with pytest.raises(ParameterError, match="gives item 0 the factor 0; it must be > 0"):
         model.recommend(3, boost="f")
     with pytest.raises(ParameterError, match="a column 'rank' of its own"):
         model.recommend(3, columns=["rank"])

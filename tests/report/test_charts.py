@@ -189,9 +189,9 @@ def test_points_have_names_and_groups():
     ("lines", "message"),
     [
         ({"a": ([1],)}, "lines: 'a' needs x and y, or x, y, low and high; it has 1"),
-        ({"a": ([1, 2], [1])}, r"lines: 'a' has arrays of shapes \(2,\), \(1,\)"),
+        ({"a": ([1, 2], [1])}, r"lines: 'a' has shapes \(2,\), \(1,\)"),
         ({"a": (["x"], [1])}, "lines: 'a' holds something that is no number"),
-        ({"a": ([[1]], [[1]])}, "lines: 'a' has arrays of shapes"),
+        ({"a": ([[1]], [[1]])}, "lines: 'a' has shapes"),
     ],
 )
 def test_lines_that_are_none(lines, message):

@@ -129,7 +129,7 @@ def parse_user_lists(data: bytes) -> Table:
     first = next((line for line in io.BytesIO(text[:LONGEST_LINE]) if line.strip()), b"")
     if any(mark in first for mark in b",;|:"):
         raise DataError(
-            f"a line of a user list holds ids separated by blanks; for columns pass {show_argument('format', 'text')}"
+            f"a line of a user list is ids between blanks; for columns pass {show_argument('format', 'text')}"
         )
     counts, users, items, limit, n_rows = [], [], [], choose_limit(), 0
     # Some lines at a time, as numbers of distinct words: the words of the whole would take many times its size.
@@ -274,8 +274,7 @@ def open_parquet(data: bytes) -> Table:
         if kinds[place].num_fields:  # nested values may be far more than there are rows
             raise DataError(
                 f"column {show_value(name)} is of type {kinds[place]}; read from a Parquet file are integers, numbers,"
-                " texts and times: of an item table, choose others with columns=[...], write lists as texts like a|b,"
-                " or pass the table itself"
+                " texts and times: choose others with columns=[...], write lists as a|b, or pass the table itself"
             )
         return file.read(columns=[name]).column(name)
 
@@ -477,10 +476,7 @@ def shorten_separator(text: bytes, separator: str) -> tuple[bytes, str]:
     if UNIT.encode() in text:
         number, line = next(each for each in list_lines(text) if UNIT in each[1])
         place = f"line {number} ({show_value(line.rstrip(chr(10) + chr(13)))})"
-        raise DataError(
-            f"{place} holds the control character {UNIT!r}, which no text may hold that is"
-            f" separated by {separator!r}; remove it"
-        )
+        raise DataError(f"{place} holds {UNIT!r}, which no text separated by {separator!r} may hold; remove it")
     return text.replace(separator.encode(), UNIT.encode()), UNIT
 
 
@@ -552,10 +548,7 @@ def parse_text(
     separator = separator or _sniff(sample)
     first = split_line(sample[0], separator)
     if len(first) > MOST_COLUMNS:
-        raise DataError(
-            f"the first line has {len(first):,} fields, more than {MOST_COLUMNS:,} columns;"
-            f" is the separator right? Pass {show_argument('separator', '...')}"
-        )
+        raise DataError(f"the first line has {len(first):,} fields; is {show_argument('separator', separator)} right?")
     if header is None:
         header = _is_header(first, names, expected)
     positions = [str(i) for i in range(len(first))]
@@ -719,8 +712,7 @@ def _check_rows(text: bytes, separator: str, n_columns: int | None = None) -> No
             raise _make_long_line_error(f"line {row.begin}")
         if not row.has_closed_quotes(separator):
             raise DataError(
-                f"{row.name()} are one row: a quote is not closed where its field ends; remove it, or write each quote"
-                " inside a field twice"
+                f"{row.name()} are one row: a quote is not closed where its field ends; remove it, or write it twice"
             )
         if n_columns not in (None, len(row.fields)):
             raise DataError(

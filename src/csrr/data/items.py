@@ -186,8 +186,7 @@ def read_item_column(column: Column, *, is_text: bool = False, separator: str | 
         found = _read_plain(array)
     except pa.ArrowException as error:
         raise column.make_type_error(
-            f" ({quote_error(error)}); an item table has numbers, texts, dates, true or false, and lists of texts:"
-            " choose others with columns=[...]"
+            f" ({quote_error(error)}), not numbers, texts, dates, flags or lists of texts; choose columns=[...]"
         ) from None
     if found.kind == "date" and (far := find_far_dates(found.values)).any():
         what = "the date is ten thousand years away; correct it, or choose other columns with columns=[...]"
@@ -555,8 +554,7 @@ def read_items(
         return source
     if not is_table(source):
         raise DataError(
-            f"cannot use a {type(source).__name__} as an item table; accepted are a path, a pandas, polars or pyarrow"
-            " table, and a dict of columns"
+            f"a {type(source).__name__} is no item table: pass a path, a pandas, polars or pyarrow table, or a dict"
         )
     return make_item_table(open_table(source), item, title, columns, categories)
 

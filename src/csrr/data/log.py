@@ -465,9 +465,7 @@ class Log:
         """
         days = read_days("half_life", half_life)
         if self.times is None:
-            raise DataError(
-                "half_life needs events with times, and these have none; give a column of times, or leave it out"
-            )
+            raise DataError("half_life needs events with times; give a column of times, or leave it out")
         latest = (self.times.max() if len(self) else 0) if now is None else parse_time(now)
         with np.errstate(over="ignore"):
             halvings = np.clip((latest - self.times.astype(np.float64)) / (days * _DAY), 0, MOST_HALVINGS)

@@ -93,9 +93,7 @@ def _check_indices(indices: Any, size: int, first: int = 0) -> None:
     if indices.ndim != 1 or indices.dtype.kind not in "iu":
         raise ValueError(f"its indices are {indices.dtype} of {indices.ndim} dimensions")
     if len(indices) and not (indices.min() >= first and indices.max() < first + size):
-        raise ValueError(
-            f"its indices go from {indices.min()} to {indices.max()}, and must be from {first} to {first + size - 1}"
-        )
+        raise ValueError(f"its indices go from {indices.min()} to {indices.max()}, not {first} to {first + size - 1}")
 
 
 def read_entries(
@@ -154,7 +152,4 @@ def _check_values(rows: Any, columns: Any, values: Any) -> None:
         bad = np.flatnonzero((values < 0) | ~np.isfinite(values.astype(np.float32)))
     if bad.size:
         at = int(bad[0])
-        raise DataError(
-            f"the matrix has {values[at]} at row {rows[at]}, column {columns[at]} (counted from 0);"
-            " values must be finite and >= 0"
-        )
+        raise DataError(f"the matrix has {values[at]} at [{rows[at]}, {columns[at]}]; values must be finite and >= 0")

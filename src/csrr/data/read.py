@@ -149,16 +149,12 @@ def read(
     if isinstance(source, Log) and source.places is not None and source.times is None:
         options = replace(options, ordered=True)
     elif isinstance(source, Log) and ordered:
-        raise ParameterError.of(
-            "ordered", True, "is for the table or file that a log is read from, and this is a log already"
-        )
+        raise ParameterError.of("ordered", True, "is for the table or file that a log is read from")
     if isinstance(source, Log) and not options.given:
         return source
     if isinstance(source, Log) and source.types is not None:
         name = options.given[0]
-        raise ParameterError.of(
-            name, options.columns.get(name, ...), "is for the table that a log with event types was read from"
-        )
+        raise ParameterError.of(name, options.columns.get(name, ...), "is for the table that this log was read from")
     return read_log(open_table(source.to_arrow() if isinstance(source, Log) else source), options)
 
 

@@ -187,8 +187,7 @@ def _read_pipe(path: Path, limit: ByteLimit) -> bytes:
                 break
             if not first and time.monotonic() > end:
                 raise DataError(
-                    f"{path.name} is a pipe, and nobody has written to it for {PIPE_SECONDS:.0f} seconds;"
-                    " start what writes to it first"
+                    f"{path.name}: nobody has written to this pipe for {PIPE_SECONDS:.0f} seconds; start the writer"
                 )
         os.set_blocking(file.fileno(), True)
         return first + read_stream(file, limit, path.name)
@@ -242,9 +241,7 @@ def _resolve(source: str | os.PathLike[str]) -> Path:
     try:
         path = Path(source).expanduser()
     except RuntimeError:
-        raise DataError(
-            f"{os.fspath(source)}: there is no such user on this machine; write the folder in full"
-        ) from None
+        raise DataError(f"{os.fspath(source)}: there is no such user here; write the folder in full") from None
     if path.exists():
         return path
     bare = path.name == str(path)

@@ -14,7 +14,7 @@ from csrr._base.text import show_argument
 from csrr.data.columns import Times, format_cuts, parse_time
 from csrr.data.errors import DataError, DataWarning, warn_caller
 from csrr.data.log import Log, as_log, mark_leading
-from csrr.parameters import ParameterError, check_number, check_seed, is_whole
+from csrr.parameters import Choice, ParameterError, check_number, check_seed, is_whole
 
 By = Literal["user", "log", "last", "time"]
 """The test events: a random share of each user's events, or of all; each user's last ones; or all from a time on."""
@@ -165,12 +165,7 @@ def split(
     if len(chosen) > 1 and chosen != {"held_out_users", "last"}:
         raise DataError(f"split takes one of {', '.join(ways)}, not {' and '.join(sorted(chosen))} together")
     check_seed(seed)
-    if not isinstance(by, str) or by not in _GO_WITH:
-        raise ParameterError.of(
-            *("by", by),
-            "must be 'user' (a random share of each user's events), 'log' (of all events), 'last' (each user's last"
-            " events) or 'time' (all from a time on)",
-        )
+    Choice(name="by", words=tuple(_GO_WITH)).check(by)
     if chosen - _GO_WITH[by]:
         raise ParameterError.of(
             "by", by, f"goes with {' or '.join(sorted(_GO_WITH[by]))}, not {', '.join(sorted(chosen))}"
@@ -340,8 +335,7 @@ def _keep_known(train: Log, test: Log) -> tuple[Log, Log]:
     known = (train.user_counts()[test.user_rows] > 0) & (train.item_counts()[test.item_rows] > 0)
     if not known.any():
         raise DataError(
-            "no event after the cut is of a user and an item with events before it; cut elsewhere, or at= without"
-            " by='time' keeps the others"
+            "no event after the cut is of a user and an item with events before; cut elsewhere, or leave out by='time'"
         )
     return train, test.select(known)
 

@@ -301,7 +301,7 @@ def connect_for_writing(address: str) -> Any:
         return psycopg.connect(address, connect_timeout=5)
     if (path := find_sqlite_file(address)) is None:
         raise DataError(
-            f"{show_value(address)}: give postgresql://me@host/shop or the path of an SQLite file, to be written to"
+            f"{show_value(address)}: give postgresql://me@host/shop or the path of an SQLite file to write to"
         )
     import sqlite3
 
@@ -328,9 +328,7 @@ def _open_sqlite(path: Path) -> sqlite3.Connection:
     except (OSError, ValueError) as error:  # ValueError: a null byte
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     if not is_sqlite:
-        raise DataError(
-            f"{path} is not an SQLite database; a query needs one, a connection or a URL like sqlite:///shop.db"
-        )
+        raise DataError(f"{path} is not an SQLite database; give one, a connection or a URL like sqlite:///shop.db")
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
@@ -339,9 +337,7 @@ def _make_engine(address: str) -> Any:
         import sqlalchemy
     except ImportError:
         extra = "postgres" if is_postgresql(address) else "sql"
-        raise DataError(
-            f"this database URL needs a driver: pip install 'csrr[{extra}]'; or pass a connection"
-        ) from None
+        raise DataError(f"this URL needs a driver: pip install 'csrr[{extra}]'; or pass a connection") from None
     with reword_errors(Exception, "the database URL cannot be used"):  # also of a driver, or one not installed
         url = sqlalchemy.make_url(address)
         file = str(url.database or ":memory:") if url.get_backend_name() == "sqlite" else ":memory:"

@@ -14,7 +14,7 @@ from csrr._base.arrays import BoolArray, Float64Array, Int32Array, Int64Array
 from csrr.data.errors import DataError
 from csrr.data.ids import IdMap
 from csrr.data.log import Log, as_log, merge_repeats, number_pairs
-from csrr.parameters import ParameterError, check_number, check_seed, check_whole, is_number
+from csrr.parameters import Choice, ParameterError, check_number, check_seed, check_whole, is_number
 
 GENRES = ["jazz", "folk", "opera", "techno", "metal", "blues", "reggae", "salsa", "soul", "punk", "disco", "swing"]
 TASTE, SPECIFIC, NOISE, ORDER, REPEAT = range(5)
@@ -422,12 +422,9 @@ def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: 
 
 def check_noise(kind: Any, share: Any) -> None:
     """Raise ParameterError unless the kind of noise and the share are valid."""
-    if not isinstance(kind, str) or kind not in NOISE_KINDS:
-        raise ParameterError.of("kind", kind, f"must be one of {', '.join(NOISE_KINDS)}")
+    Choice(name="kind", words=NOISE_KINDS).check(kind)
     if not is_number(share, least=0, below=1):
-        raise ParameterError.of(
-            "share", share, "must be a number from 0 to less than 1, the planted share of all events"
-        )
+        raise ParameterError.of("share", share, "must be a number from 0 to less than 1")
 
 
 def _check_avoid(avoid: Any, log: Log) -> Log | None:
@@ -459,8 +456,7 @@ def _draw_noise_sizes(likely: Int64Array, room: Int64Array, n_planted: int, rng:
     """Return how many clicks each user gets, shape (n_users,): in proportion to `likely`, no more than `room`."""
     if n_planted > room.sum():
         raise DataError(
-            f"there is no room for {n_planted:,} planted events: the users lack only {room.sum():,} items;"
-            " take a smaller share"
+            f"no room for {n_planted:,} events: the users lack only {room.sum():,} items; take a smaller share"
         )
     sizes = np.zeros(len(likely), np.int64)
     while (left := n_planted - int(sizes.sum())) > 0:

@@ -34,7 +34,7 @@ from csrr.data.columns import (
 )
 from csrr.data.errors import DataError, RowNamer, name_table_row
 from csrr.data.event_types import RowTypes, code_types, read_types, read_weights
-from csrr.parameters import ParameterError, check_number, check_texts
+from csrr.parameters import Choice, ParameterError, check_number, check_texts
 
 ColumnKey = str | int | Literal[False] | None
 """A column by name or position; None to recognize it by its name, False to do without it."""
@@ -431,8 +431,7 @@ class ReadOptions:
             if (bound := getattr(self, name)) is not None:
                 check_number(name, bound)
                 setattr(self, name, float(bound))
-        if not isinstance(self.on_bad_rows, str) or self.on_bad_rows not in get_args(OnBadRows):
-            raise ParameterError.of("on_bad_rows", self.on_bad_rows, "must be 'error' or 'skip'")
+        Choice(name="on_bad_rows", words=get_args(OnBadRows)).check(self.on_bad_rows)
         if not isinstance(self.ordered, bool | np.bool_):
             raise ParameterError.of("ordered", self.ordered, "must be True or False")
         if isinstance(self.missing, str):
@@ -444,9 +443,7 @@ class ReadOptions:
             return
         for name in ("weights", "target"):
             if (value := getattr(self, name)) is not None:
-                raise ParameterError.of(
-                    name, value, f"needs the column of event types: {show_argument('event', '...')}"
-                )
+                raise ParameterError.of(name, value, f"needs the event types: {show_argument('event', '...')}")
 
     @property
     def given(self) -> list[str]:
@@ -571,10 +568,7 @@ def _drop_bad_rows(
         return dict(columns)
     kept = np.flatnonzero(~bad)
     if not kept.size:
-        raise DataError(
-            f"no rows are left: all {n_rows:,} are bad; {show_argument('on_bad_rows', 'error')} says what is wrong with"
-            " the first"
-        )
+        raise DataError(f"no rows are left: all {n_rows:,} are bad; {show_argument('on_bad_rows', 'error')} says why")
     note(f"skipped {n_rows - kept.size:,} of {n_rows:,} rows that are bad; the first is {where(int(np.argmax(bad)))}")
     good = pa.array(~bad)
     return {

@@ -182,9 +182,7 @@ def compare(evaluations: Mapping[str, Evaluation], metric: str = "ndcg@10", base
     if len(evaluations) < 2:
         raise ParameterError("compare needs at least two evaluations: pass a dict of a name and an evaluation each")
     if baseline is not None and baseline not in evaluations:
-        raise ParameterError.of(
-            "baseline", baseline, f"there is no such evaluation; there are {', '.join(evaluations)}"
-        )
+        raise ParameterError.of("baseline", baseline, f"is no evaluation; there are {', '.join(evaluations)}")
     values = _align_values(evaluations, metric)
     pairs = (
         [(name, baseline) for name in values if name != baseline]

@@ -98,7 +98,7 @@ def _check_names(space: Mapping[str, Any], model: Recommender) -> None:
                 raise ParameterError(f"space: {name} and {rival} say the same; leave one of them out")
             if rival in known and known[rival] != defaults[rival]:
                 raise ParameterError(
-                    f"{rival}={known[rival]!r} and {name}, which the space tunes, say the same; leave one of them out"
+                    f"{rival}={known[rival]!r} and {name}, which the space tunes, say the same; leave out one"
                 )
 
 
@@ -183,9 +183,7 @@ def encode_space(space: Mapping[str, Dimension]) -> dict[str, Any]:
 def decode_space(plain: Any) -> dict[str, Any]:
     """Return what `encode_space` was given."""
     if not isinstance(plain, dict):
-        raise ParameterError(
-            'a space must be an object of names, like {"rank": [64, 128], "reg": {"low": 1, "high": 9}}'
-        )
+        raise ParameterError('a space is an object of names, like {"rank": [64, 128], "reg": {"low": 1, "high": 9}}')
     return {name: _decode_dimension(name, each) for name, each in plain.items()}
 
 

@@ -296,9 +296,7 @@ def make_validation(
     check_whole("seed", seed, least=0)
     _, k = split_metric(metric, [*HIT_METRICS, "f1_of_means"])
     if k > log.n_items:
-        raise ParameterError.of(
-            "metric", metric, f"{k} does not lie between 1 and the number of items, {log.n_items:,}"
-        )
+        raise ParameterError.of("metric", metric, f"{k} is more than the {log.n_items:,} items")
     if valid is not None:
         if folds != 1:
             raise ParameterError.of("folds", folds, "does not go with valid: that is one fold")

@@ -176,8 +176,7 @@ def read_new(
     check_number("overlap", overlap, least=0)
     if model.seen_times_ is None:
         raise DataError(
-            "new events are those later than the latest that the model has seen, and it has no times; fit it to events"
-            " with times, or read the new ones with a query of your own"
+            "the model has no times, so what is new is unknown; fit it to events with times, or query the new ones"
         )
     roles = (user, item, rating, weight, event, time, title)
     options = ReadOptions(roles, weights, target, min_rating, min_weight, on_bad_rows)
@@ -223,9 +222,7 @@ def _open_writer(address: Any, table: str, schema: pa.Schema) -> Iterator[WriteT
         ):
             yield write
     else:
-        raise DataError(
-            f"{show_value(address)}: lists go to PostgreSQL, postgresql://me@host/shop, or an SQLite file, a path"
-        )
+        raise DataError(f"{show_value(address)}: give postgresql://me@host/shop or the path of an SQLite file")
 
 
 def _describe_columns(schema: pa.Schema, types: dict[Any, str]) -> str:

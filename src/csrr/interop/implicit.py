@@ -58,7 +58,7 @@ class OutsideModel(Recommender):
         scores = np.array(self.scorer(rows), np.float32)
         if scores.shape != (len(rows), len(self.items_)):
             raise ParameterError(
-                f"{self.name} gave scores of shape {scores.shape} for {len(rows)} users and {len(self.items_)} items"
+                f"{self.name}: scores of shape {scores.shape} for {len(rows)} users and {len(self.items_)} items"
             )
         # Items without a score are in no list.
         scores[np.isnan(scores)] = -np.inf

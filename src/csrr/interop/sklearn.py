@@ -131,8 +131,7 @@ def ranking_scorer(metric: str = "ndcg@10") -> Callable[..., float]:
             estimator = estimator[-1]
         if not isinstance(estimator, Recommender) or not holds_events(X):
             raise ParameterError(
-                f"ranking_scorer scores a model of csrr on a table of events, not a {type(estimator).__name__} on a"
-                f" {type(X).__name__}"
+                f"give a model of csrr and a table, not a {type(estimator).__name__} and a {type(X).__name__}"
             )
         estimator.check_fitted()
         return measure_heldout(estimator, X, HIT_METRICS[name], k)

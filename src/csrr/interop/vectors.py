@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from csrr._base.threads import n_threads
 from csrr.data.ids import IdMap
 from csrr.models.base import Recommender
 from csrr.models.recommend import rank_items
-from csrr.parameters import ParameterError, check_number, check_whole
+from csrr.parameters import Choice, ParameterError, check_number, check_whole
 from csrr.ranking.topk import score_blocks, top_k
 from csrr.results.table import open_table_file
 
@@ -72,20 +72,16 @@ def make_score_vectors(
     `DIMS` that will `suffice`, or in the last.
     """
     model.check_fitted()
-    if part not in ("all", "factors"):
-        raise ParameterError.of("part", part, 'must be "all" or "factors"')
+    Choice(name="part", words=get_args(Part)).check(part)
     if dims is not None:
         check_whole("dims", dims, least=1)
     factors_only = is_factored(model)
     if part == "factors" and not model.has_factors:
-        raise ParameterError.of(
-            "part", "factors", f'needs factors, and a {type(model).__name__} has none; use part="all"'
-        )
+        raise ParameterError.of("part", part, f'needs factors, and a {type(model).__name__} has none; use part="all"')
     if (part == "factors" or factors_only) and model.item_factors_.shape[1] == 0:
         name = type(model).__name__
         raise ParameterError(
-            f"the factors of this {name} have rank 0: it found no taste that users share, and there are no vectors to"
-            " write; fit it with a smaller reg_low_rank or l1, or on more events"
+            f"the factors of this {name} have rank 0; fit it with a smaller reg_low_rank or l1, or on more events"
         )
     if part == "factors" or (factors_only and dims is None):
         covers = "all of the scores, exactly" if factors_only else "common taste U alone, without neighbors S"
@@ -396,8 +392,7 @@ def export(
     (True, 1.0, ('users.parquet', 'items.parquet', 'about.json'))
     """
     model.check_fitted()
-    if to not in (*INDEXES, "parquet"):
-        raise ParameterError.of("to", to, "must be faiss, hnswlib or parquet")
+    Choice(name="to", words=(*INDEXES, "parquet")).check(to)
     if index is not None and to == "parquet":
         raise ParameterError.of("index", index, 'goes with to="faiss"')
     check_whole("k", k, least=1)

@@ -336,9 +336,7 @@ def _read_columns(where: str, columns: Sequence[npt.ArrayLike]) -> npt.NDArray[n
     except (TypeError, ValueError):
         raise ParameterError(f"{where} holds something that is no number") from None
     if any(each.ndim != 1 for each in read) or len({len(each) for each in read}) > 1:
-        raise ParameterError(
-            f"{where} has arrays of shapes {', '.join(str(each.shape) for each in read)}; give one length"
-        )
+        raise ParameterError(f"{where} has shapes {', '.join(str(each.shape) for each in read)}; give one length")
     return np.stack(read, axis=1)
 
 

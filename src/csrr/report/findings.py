@@ -507,9 +507,7 @@ def check_folder(folder: Path) -> None:
         and any((folder / name).exists() for name in (PAGE, SUMMARY, MODEL, PERSONAL))
         and not _is_ours(folder)
     ):
-        raise ParameterError.of(
-            "folder", str(folder), "holds files of the same names that are no first look; give another"
-        )
+        raise ParameterError.of("folder", str(folder), "holds other files of the same names; give another")
 
 
 @contextmanager
@@ -518,9 +516,7 @@ def hold_folder(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with try_lock(folder / LOCK) as is_free:
         if not is_free:
-            raise ParameterError(
-                f"{folder}: another first look is being written there; wait for it, or give another folder"
-            )
+            raise ParameterError(f"{folder}: another first look is written there now; wait, or give another folder")
         yield
 
 
