@@ -6,7 +6,7 @@
     python -m benchmarks.scale dask FOLDER          two workers of 3 GB each, rank 64 with neighbors, lists for all
     python -m benchmarks.scale spark FOLDER         MLlib's ALS in local mode at the same rank (pyspark and Java)
     python -m benchmarks.scale spark-gowalla        its NDCG@20 on Gowalla beside ours
-    python -m benchmarks.scale kills                50 workers killed with -9 at random, and the same bits
+    python -m benchmarks.scale kills                50 workers, 3 schedulers killed with -9, 5 workers stopped, one full
 
 Each keeps what it measured in docs/results/scale.json. The log is made in parts on disk: users and items by power laws,
 in 50 groups, 7 events of 10 within the user's group.
@@ -25,6 +25,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def split_of(name: str) -> tuple[csrr.Log, csrr.Log]:
 def write_events(log: csrr.Log, folder: Path, parts: int = 4) -> None:
     """Write a log as Parquet files, in no order."""
     folder.mkdir(parents=True)
-    table = log.to_arrow().select(["user", "item"])
+    table = log.to_arrow()
     table = table.take(np.random.default_rng(0).permutation(len(table)))
     for place in range(parts):
         a, b = (len(table) * each // parts for each in (place, place + 1))
@@ -147,6 +148,8 @@ def measure_same(name: str, engine: Any, *, neighbors: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as home:
         events = Path(home) / "events"
         write_events(train, events)
+        # The same log for both: one without the items that only the test has.
+        train = csrr.read(events)
         found: dict[str, Any] = {"rank": params["max_rank"], "neighbors": params["neighbors"]}
         for round_ in range(2):  # the first compiles
             began, used = time.perf_counter(), time.process_time()
@@ -259,67 +262,198 @@ def measure_spark_gowalla() -> dict[str, Any]:
     return {"rank": 128, "tried": rows, "ndcg": max(each["ndcg"] for each in rows)}
 
 
-def kill_at_random(kills: int, seed: int) -> dict[str, Any]:
-    """Fit, save and write lists again and again while workers are killed; nothing may differ from what was undisturbed.
+KILL = {"cost_ratio": 2.0, "l1": 4.0, "neighbors": 10, "reg_neighbors": 3.0, "tol": 1e-4}
+KILLED = {
+    "neighbors": KILL,
+    "order": KILL | {"order": "next", "decay": [0.5, 0.8], "horizon": 0.3, "history_scaling": 0.0},
+}
+"""The models of the campaign of kills."""
+STAGES = {
+    "reading": ("sample_users", "spread_part"),
+    "numbering": ("build_block",),
+    "neighbors": ("copy_rows", "turn_block", "join_turned", "find_nearest", "cross_range", "solve_range"),
+    "order": ("order_block", "map_sequences"),
+    "lists": ("write_part_lists",),
+}
+"""The stages of a fit that are tasks, by the functions that workers call."""
+OTHER_STAGES = ("step", "certificate", "saving")
+NO_ROOM = {"max_rank": 256, "cost_ratio": 2.0, "l1": 1.0, "neighbors": 0, "max_iter": 3}
 
-    A cycle that is disturbed must end with the same bits in all its files, and leave no other.
-    """
-    rng, log = np.random.default_rng(seed), csrr.synthetic(3000, 400, rank=6, events_per_user=30, seed=1).log
-    params = {"cost_ratio": 2.0, "l1": 4.0, "neighbors": 10, "reg_neighbors": 3.0, "tol": 1e-4}
-    stages: dict[str, int] = {}
-    with tempfile.TemporaryDirectory() as home, csrr.open_dask(n_workers=3) as first:
-        write_events(log, Path(home) / "events", parts=6)
-        stage, done, wanted = "", [], ""
 
-        def run(folder: Path) -> str:
-            """A digest of all files of a cycle."""
-            nonlocal stage
-            engine = csrr.open_dask(first.client, folder=folder / "work", block_events=8000)
-            stage = "reading"
+class Campaign:
+    """Fits with saving and lists, again and again, whose processes are killed; nothing may differ from calm ones."""
 
-            def see(_: Any) -> None:
-                nonlocal stage
-                stage = "step"
+    def __init__(self, home: Path, seed: int) -> None:
+        self.home, self.rng, self.stage = home, np.random.default_rng(seed), ""
+        log = csrr.synthetic(3000, 400, rank=6, events_per_user=30, seed=1).log
+        times = np.random.default_rng(1).integers(0, 10**6, len(log))
+        write_events(csrr.read({"user": log.user_rows, "item": log.item_rows, "time": times}), home / "events", parts=6)
 
-            model = csrr.CSRR(**params, engine=engine).fit(Path(home) / "events", callback=see)
-            stage = "saving"
+    def watch(self, engine: Any) -> Any:
+        """The engine, which says at any time what workers do."""
+        from csrr.numerics import solver
+
+        run, ask, compute_gap = engine.run_tasks, engine.ask, solver.compute_gap
+
+        def run_tasks(work: Any, *args: Any, **kwargs: Any) -> Any:
+            self.stage = next((name for name, works in STAGES.items() if work.__name__ in works), "other")
+            return run(work, *args, **kwargs)
+
+        def ask_watched(space: Any, join: str, work: Any, *args: Any) -> Any:
+            if self.stage != "certificate":
+                self.stage = "saving" if work.__name__ == "write_users" else "step"
+            return ask(space, join, work, *args)
+
+        def compute_watched(*args: Any, **kwargs: Any) -> Any:
+            self.stage = "certificate"
+            try:
+                return compute_gap(*args, **kwargs)
+            finally:
+                self.stage = "step"
+
+        engine.run_tasks, engine.ask = run_tasks, ask_watched
+        solver.compute_gap = compute_watched
+        try:
+            yield engine
+        finally:
+            solver.compute_gap = compute_gap
+            self.stage = ""
+
+    def run(self, client: Any, kind: str, folder: Path, **options: Any) -> tuple[str, float]:
+        """A digest of all files of a cycle, and the objective."""
+        engine = csrr.open_dask(client, folder=folder / "work", block_events=8000, **options)
+        with contextmanager(self.watch)(engine):
+            model = csrr.CSRR(**KILLED[kind], engine=engine).fit(self.home / "events")
             model.save(folder / "model.csrr")
-            stage = "lists"
             csrr.write_lists(folder / "model.csrr", folder / "lists", k=K, client=engine)
-            stage = ""
-            digest = hashlib.sha256(model.item_factors_.tobytes() + model.neighbors_.data.tobytes())
-            for name in ("model.csrr.users", "lists"):
-                for path in sorted((folder / name).iterdir()):
-                    digest.update(path.name.encode() + str(parquet.read_table(path).to_pydict()).encode())
-            left = {path.name for path in folder.iterdir()} - {"work", "model.csrr", "model.csrr.users", "lists"}
-            return digest.hexdigest() + str(sorted(left))
+        faded = model.fitted_.faded
+        weights = model.neighbors_ if faded is None else faded.weights
+        digest = hashlib.sha256(model.item_factors_.tobytes() + weights.data.tobytes())
+        for name in ("model.csrr.users", "lists"):
+            for path in sorted((folder / name).iterdir()):
+                digest.update(path.name.encode() + str(parquet.read_table(path).to_pydict()).encode())
+        left = {path.name for path in folder.iterdir()} - {"work", "model.csrr", "model.csrr.users", "lists"}
+        return digest.hexdigest() + str(sorted(left)), model.certificate_.primal
 
-        def kill() -> None:
-            while len(done) < kills:
-                time.sleep(rng.uniform(0.1, 3.0))
-                pids = list(first.client.run(os.getpid, on_error="ignore").values())
-                at = stage
-                # A machine that starts workers more slowly than they are killed would never end.
-                if at and len(pids) > 1:
-                    os.kill(int(rng.choice(pids)), signal.SIGKILL)
-                    done.append(at)
+    def make_folder(self, name: str) -> Path:
+        """A new folder of a cycle."""
+        folder = self.home / name
+        folder.mkdir()
+        return folder
 
-        (Path(home) / "calm").mkdir()
-        wanted = run(Path(home) / "calm")
-        thread = threading.Thread(target=kill, daemon=True)
+    def wait_for(self, stage: str) -> bool:
+        """Wait until a stage has gone on for a random moment; False where it does not come."""
+        end = time.monotonic() + 120
+        while self.stage != stage:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.001)
+        time.sleep(self.rng.uniform(0, 0.05))
+        return True
+
+    def disturb_workers(self, client: Any, kills: int, stops: int) -> dict[str, Any]:
+        """Workers killed with -9, or stopped for two seconds, in random stages."""
+        import psutil
+
+        calm = {kind: self.run(client, kind, self.make_folder(f"calm-{kind}")) for kind in KILLED}
+        nannies = list(client.run(os.getpid, nanny=True).values())
+        done: dict[str, list[str]] = {"killed": [], "stopped": []}
+        todo = ["killed"] * kills + ["stopped"] * stops
+        self.rng.shuffle(todo)
+
+        def disturb() -> None:
+            for how in todo:
+                while True:
+                    self.wait_for(str(self.rng.choice([*STAGES, *OTHER_STAGES])))
+                    at, alive = self.stage, []
+                    for each in nannies:
+                        children = [child for child in psutil.Process(each).children() if child.memory_info().rss > 1e8]
+                        alive += children[:1]
+                    if at and len(alive) > 1:
+                        break
+                worker = alive[self.rng.integers(len(alive))]
+                if how == "stopped":
+                    worker.suspend()
+                    time.sleep(2)
+                    worker.resume()
+                else:
+                    worker.kill()
+                done[how].append(at)
+                time.sleep(self.rng.uniform(0, 1))
+
+        thread = threading.Thread(target=disturb, daemon=True)
         thread.start()
-        cycles = wrong = 0
-        while len(done) < kills:
-            folder = Path(home) / f"cycle-{cycles}"
-            folder.mkdir()
-            wrong += run(folder) != wanted
+        cycles, wrong, failures = 0, 0, []
+        while thread.is_alive():
+            kind = list(KILLED)[cycles % len(KILLED)]
+            folder = self.make_folder(f"cycle-{cycles}")
+            try:
+                wrong += self.run(client, kind, folder) != calm[kind]
+            except Exception as error:
+                failures.append(f"{type(error).__name__}: {error}"[:300])
             cycles += 1
             shutil.rmtree(folder)
-            print(f"{cycles} cycles, {len(done)} kills, {wrong} wrong", flush=True)
-        thread.join()
-    for each in done:
-        stages[each] = stages.get(each, 0) + 1
-    return {"kills": len(done), "cycles": cycles, "wrong": wrong, "stages": stages, "seed": seed}
+            told = {how: len(each) for how, each in done.items()}
+            print(f"{cycles} cycles, {told}, {wrong} wrong, failures {failures}", flush=True)
+        stages = {how: {name: each.count(name) for name in sorted({*each})} for how, each in done.items()}
+        self.calm = calm["neighbors"]
+        return {"cycles": cycles, "wrong": wrong, "failures": failures, **stages, "kills": len(done["killed"])}
+
+    def disturb_schedulers(self, client: Any, kills: int) -> dict[str, Any]:
+        """Schedulers killed with -9; the fit goes on with another from what is in the folder."""
+        wrong, at, failures = 0, [], []
+        for place in range(kills):
+            folder = self.make_folder(f"scheduler-{place}")
+            stage = str(self.rng.choice(["reading", "numbering", "step", "certificate", "neighbors"]))
+            engine = csrr.open_dask(n_workers=2)
+            pid = engine.client.run_on_scheduler(os.getpid)
+
+            def kill(stage: str = stage, pid: int = pid) -> None:
+                self.wait_for(stage)
+                at.append(self.stage)
+                os.kill(pid, signal.SIGKILL)
+
+            thread = threading.Thread(target=kill, daemon=True)
+            thread.start()
+            try:
+                self.run(engine.client, "neighbors", folder)
+                failures.append(f"{stage}: it ended as if nothing had happened")
+            except Exception as error:
+                if "--resume" not in str(error):
+                    failures.append(f"{stage}: {type(error).__name__}: {error}"[:300])
+            thread.join()
+            engine.close()
+            found, objective = self.run(client, "neighbors", folder, resume=True)
+            same = abs(objective - self.calm[1]) <= 2 * KILL["tol"] * self.calm[1]
+            wrong += not same or not found.endswith("[]")
+            print(f"scheduler killed at {at[-1]}: {objective} and {self.calm[1]}, failures {failures}", flush=True)
+        return {
+            "scheduler_kills": kills,
+            "scheduler_stages": at,
+            "scheduler_wrong": wrong,
+            "scheduler_failures": failures,
+        }
+
+    def fill_memory(self) -> dict[str, Any]:
+        """What a fit says whose workers have too little memory."""
+        make(self.home / "large", 2_000_000, 200_000, 2_000)
+        try:
+            with csrr.open_dask(n_workers=1, memory_limit="700MB") as engine:
+                csrr.CSRR(**NO_ROOM, engine=engine).fit(self.home / "large")
+        except RuntimeError as error:
+            print(error)
+            return {"full": str(error)}
+        return {"full": ""}
+
+
+def kill_at_random(kills: int, seed: int) -> dict[str, Any]:
+    """Workers and schedulers killed, workers stopped, and one without memory."""
+    with tempfile.TemporaryDirectory() as home, csrr.open_dask(n_workers=3) as engine:
+        campaign = Campaign(Path(home), seed)
+        found = campaign.disturb_workers(engine.client, kills, max(2, kills // 10))
+        found |= campaign.disturb_schedulers(engine.client, max(2, kills // 15))
+    with tempfile.TemporaryDirectory() as home:
+        return found | Campaign(Path(home), seed).fill_memory() | {"seed": seed}
 
 
 def main() -> None:
@@ -329,6 +463,7 @@ def main() -> None:
     parser.add_argument("--events", type=float, default=1e6)
     parser.add_argument("--users", type=float, default=1e6)
     parser.add_argument("--items", type=float, default=200e3)
+    parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--memory", default="3GB")
     parser.add_argument("--time-limit", type=float)
     parser.add_argument("--no-neighbors", action="store_true")
@@ -358,7 +493,7 @@ def main() -> None:
         name = f"dask {given.folders[0].name}{' without neighbors' * given.no_neighbors}"
         keep(name, measure_dask(given.folders[0], given.memory, not given.no_neighbors, not given.no_lists))
     elif given.what == "kills":
-        keep("kills", kill_at_random(50, seed=0))
+        keep("kills", kill_at_random(given.kills, seed=0))
     elif given.what == "spark":
         keep(f"spark {given.folders[0].name}", measure_spark(given.folders[0]))
     else:
