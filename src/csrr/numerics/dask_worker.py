@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from csrr._base.arrays import AnyArray, FloatArray
-from csrr._base.lazy_jit import compile_loop
-from csrr._base.threads import map_ranges, n_threads, use_threads
+from csrr._base.threads import map_ranges, use_threads
 from csrr.numerics.neighbors import CellIndex, Likeness, cross_targets, find_nearest_items, gather_grams, group_places
 from csrr.numerics.problem import Pattern, Problem
 from csrr.numerics.thread_engine import THREADS
@@ -314,28 +313,9 @@ def multiply_sparse(pattern: Pattern, values: FloatArray, x: FloatArray) -> Floa
     return THREADS.multiply_sparse(pattern.fill(values), x)
 
 
-@compile_loop(fastmath=True)
-def add_rows(start, stop, indptr, indices, values, y, out):  # type: ignore[no-untyped-def]
-    # out[:, start:stop] += S.T @ y[:, start:stop]
-    for i in range(len(indptr) - 1):
-        row = y[i]
-        for p in range(indptr[i], indptr[i + 1]):
-            value, sums = values[p], out[indices[p]]
-            for c in range(start, stop):
-                sums[c] += value * row[c]
-
-
-_LEAST_COLUMNS = 16
-
-
 def multiply_transposed(pattern: Pattern, values: FloatArray, y: FloatArray) -> FloatArray:
-    """Return S.T @ y, added up in the order of the rows; threads take columns."""
-    width = y.shape[1]
-    ranges = max(1, min(n_threads(), width // _LEAST_COLUMNS))
-    out = np.zeros((pattern.shape[1], width), y.dtype)
-    given = pattern.indptr, pattern.indices, values, np.ascontiguousarray(y), out
-    map_ranges(lambda a, b: add_rows(a, b, *given), [width * i // ranges for i in range(ranges + 1)])
-    return out
+    """Return S.T @ y, item by item: adding up user by user would write to all of it again and again."""
+    return THREADS.multiply_transposed(pattern.fill(values), y)
 
 
 def transform_rows(pattern: Pattern, name: str, l1: float, cells: tuple[Any, ...], *args: Any) -> Any:
