@@ -1,13 +1,17 @@
 """What features are worth: items hidden whole, and items with few events, beside content neighbors and LightFM.
 
     python -m benchmarks features [--data toys ...] [--systems CSRR ...] [--seconds 600]
+    python -m benchmarks features cost               CPU seconds of fits to Toys, without features and with them in turn
     python -m benchmarks features stream             10^6 new items, one by one and in batches: seconds and memory
 
 Tasks: a fifth of the items is taken out of training with all its events, and each user's hidden items are to be found
-among the hidden ones ("cold") or among all items that the user does not have in training ("all"); and a fifth of each
-user's events held out at random, by the number of training events of their item ("warm"), with features and without.
-Strengths of CSRR and of content neighbors, and the parameters of LightFM, are chosen on training items hidden in the
-same way. What is kept in docs/results/features.json is not measured again, unless it is named.
+among the hidden ones ("cold"). A fifth of each user's events is held out at random and looked up by the number of
+training events of their item ("warm"), with features and without. Of that training set a fifth of the items is taken
+out, too, and the held-out events of all items are to be found among all items ("mixed"), by a model that knows the
+hidden ones by their features and by one that was fitted with their events.
+Strengths of CSRR and the parameters of LightFM are chosen on training items hidden in the same way. "warm" and "mixed"
+compare fits with the settings that CSRR() chooses without features. What is kept in docs/results/features.json is not
+measured again, unless it is named.
 """
 
 from __future__ import annotations
@@ -44,7 +48,9 @@ GROUPS = ((1, 5), (6, 10), (11, 20), (21, 10**9))
 
 @cache
 def read_data(name: str) -> tuple[csrr.Log, FeatureTable]:
-    """Return the events and the features of "citeulike-a", "toys" or "sports"."""
+    """Return the events and the features of one of DATA."""
+    if name.startswith("ml-"):
+        return csrr.read(f"{name}.zip", min_rating=3), csrr.read_features(f"{name}.zip")
     if name == "citeulike-a":
         with zipfile.ZipFile(csrr.locate("citeulike-a-tags.zip")) as archive:
             rows = list(csv.reader(io.StringIO(archive.read("citeulike-a-tags/tags.csv").decode())))[1:]
@@ -83,7 +89,7 @@ Scores = Callable[[Any], Any]
 
 
 def measure_cold(scores: Scores, cold: Cold, has_features: Any) -> dict[str, Any]:
-    """Return recall and NDCG of hidden items among themselves, of those with features, and among all items."""
+    """Return recall and NDCG of hidden items among themselves, and of those with features."""
     n_items, seen = cold.train.n_items, cold.train.to_csr()
     tagged = np.intersect1d(cold.hidden, np.flatnonzero(has_features))
     kept = np.zeros(n_items, np.bool_)
@@ -95,7 +101,6 @@ def measure_cold(scores: Scores, cold: Cold, has_features: Any) -> dict[str, Any
     for name, wanted, candidates in (
         ("cold", cold.wanted, cold.hidden),
         ("with features", by_tagged, tagged),
-        ("all", cold.wanted, None),
     ):
         rows = np.flatnonzero(np.diff(wanted.indptr))
         items, _ = top_k(scores, rows, n_items, FAR, seen=seen, candidates=candidates)
@@ -212,27 +217,84 @@ def run_cold(name: str, system: str, seconds: float, seed: int = 0) -> dict[str,
     return result
 
 
+def score_items(model: csrr.CSRR, items: csrr.IdMap) -> Scores:
+    """Return the scores of a model for the items of a log."""
+    at = model.items_.find(items.ids, "item")
+    return lambda rows: np.where(at >= 0, model.score_rows(rows)[:, at], -np.inf).astype(np.float32)
+
+
+@cache
+def fit_plain(name: str, seed: int) -> tuple[csrr.Log, csrr.Log, csrr.CSRR, dict[str, Any]]:
+    """Return four fifths of each user's events, the rest, CSRR fitted without features, and the settings it chose."""
+    train, test = csrr.split(read_data(name)[0], ratio=0.8, seed=seed)
+    plain = csrr.CSRR().fit(train)
+    return train, test, plain, plain.settled_params()
+
+
 def run_warm(name: str, seed: int = 0) -> dict[str, Any]:
-    """Return the NDCG@20 of held-out events by the training events of their item, with features and without."""
+    """Return the NDCG@20 of held-out events by the training events of their item, with features and without.
+
+    Among items with training events; of all events also among all items, where those without events take places.
+    """
     log, table = read_data(name)
-    train, test = csrr.split(log, ratio=0.8, seed=seed)
-    plain_took, plain = timed(lambda: csrr.CSRR().fit(train))
-    took, model = timed(lambda: csrr.CSRR().fit(train, items=table))
+    train, test, plain, settings = fit_plain(name, seed)
+    model = csrr.CSRR(**settings).fit(train, items=table)
     counts, seen, result = train.item_counts(), train.to_csr(), {}
-    for part, low, high in (("all", 1, 10**9), *((f"{low} to {high}", low, high) for low, high in GROUPS)):
+    known, groups = np.flatnonzero(counts), [(f"{low} to {high}", low, high) for low, high in GROUPS]
+    for part, low, high in (("all", 1, 10**9), *groups, ("among all items", 1, 10**9)):
         mine = test.select(((counts >= low) & (counts <= high))[test.item_rows]).to_csr()
         rows = np.flatnonzero(np.diff(mine.indptr))
         result[part] = {"events": int(mine.nnz)}
+        candidates = None if part == "among all items" else known
         for which, each in (("without", plain), ("with", model)):
-            own = each.items_.find(log.items.ids, "item")
-            moved = sparse.csr_array((mine.data, own[mine.indices], mine.indptr), (log.n_users, len(each.items_)))
-            past = sparse.csr_array((seen.data, own[seen.indices], seen.indptr), moved.shape)
-            items, _ = top_k(each.score_rows, rows, len(each.items_), AT, seen=past)
-            result[part][which] = float(ndcg(mark_hits(items, moved, rows), np.diff(mine.indptr)[rows]).mean())
-    result["seconds"] = {"without": round(plain_took, 2), "with": round(took, 2)}
+            scores = score_items(each, log.items)
+            items, _ = top_k(scores, rows, log.n_items, AT, seen=seen, candidates=candidates)
+            result[part][which] = float(ndcg(mark_hits(items, mine, rows), np.diff(mine.indptr)[rows]).mean())
     result["strengths"] = model.features_.strengths._asdict()
     result["note"] = model.features_.note
     return result
+
+
+def run_mixed(name: str, seed: int = 0) -> dict[str, Any]:
+    """Return how many places hidden items have in lists, and what of their events and of others is found there."""
+    log, table = read_data(name)
+    train, test, known, settings = fit_plain(name, seed)
+    cold = hide_items(train, seed)
+    told = csrr.CSRR(**settings).fit(cold.train, items=table)
+    is_hidden, has_features = np.zeros(log.n_items, np.bool_), table.ids.find(log.items.ids, "item") >= 0
+    is_hidden[cold.hidden] = True
+    wanted, seen, result = test.to_csr(), train.to_csr(), {}
+    rows = np.flatnonzero((np.diff(wanted.indptr) > 0) & (cold.train.user_counts() > 0))
+    wanted = wanted[rows]
+    for system, scores in (
+        ("CSRR with their events", score_items(known, log.items)),
+        ("CSRR", score_items(told, log.items)),
+        ("content neighbors", fit_content(cold.train, table, {})),
+    ):
+        items, _ = top_k(scores, rows, log.n_items, AT, seen=seen)
+        hits = mark_hits(items, test.to_csr(), rows)
+        theirs = is_hidden[items]
+        n_theirs = int(is_hidden[wanted.indices].sum())
+        result[system] = {
+            "places": float((is_hidden & has_features)[items].mean()),
+            "hidden found": float((hits & theirs).sum() / n_theirs),
+            "others found": float((hits & ~theirs).sum() / (wanted.nnz - n_theirs)),
+            f"ndcg@{AT}": float(ndcg(hits, np.diff(wanted.indptr)).mean()),
+        }
+    return result | {"strengths": told.features_.strengths._asdict()}
+
+
+def measure_cost(kept: Path, times: int = 3) -> None:
+    """Keep the CPU seconds of fits to Toys, without features and with them in turn; the first ones compile."""
+    log, table = read_data("toys")
+    found: dict[str, list[float]] = {"without": [], "with": []}
+    for time_of, (which, items) in itertools.product(range(times + 1), (("without", None), ("with", table))):
+        busy = time.process_time()
+        csrr.CSRR().fit(log, items=items)
+        if time_of:
+            found[which].append(time.process_time() - busy)
+    keep_result(kept, "cost", found | describe_origin("python -m benchmarks features cost"))
+    print("cost", found, flush=True)
 
 
 _STREAM = """
@@ -269,25 +331,28 @@ def measure_stream(kept: Path, n_items: int = 10**6) -> None:
 
 
 DATA = ("citeulike-a", "toys", "sports")
+MORE = ("ml-100k", "ml-1m")
+"""Data for the tasks "warm" and "mixed" only: nearly all of their items have many events."""
+TASKS = {"warm": run_warm, "mixed": run_mixed}
 
 
 def main(given: list[str] | None = None) -> None:
     """Measure what features are worth."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks features", description=main.__doc__)
-    parser.add_argument("what", nargs="?", choices=["stream"], help="without: items hidden, and with few events")
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
-    parser.add_argument("--systems", nargs="+", choices=[*SYSTEMS, "warm"], help="measure these again")
+    parser.add_argument("what", nargs="?", choices=["cost", "stream"], help="without: accuracy")
+    parser.add_argument("--data", nargs="+", choices=[*DATA, *MORE], default=[*DATA, *MORE])
+    parser.add_argument("--systems", nargs="+", choices=[*SYSTEMS, *TASKS], help="measure these again")
     parser.add_argument("--seconds", type=float, default=600, help="for the search of LightFM")
     parser.add_argument("--json", type=Path, default=KEPT)
     asked = parser.parse_args(given)
     if asked.what:
-        measure_stream(asked.json)
+        (measure_stream if asked.what == "stream" else measure_cost)(asked.json)
         return
-    for system, name in itertools.product(asked.systems or [*SYSTEMS, "warm"], asked.data):
-        key = f"{'warm' if system == 'warm' else 'cold'}/{name}/{system}"
-        if key in read_results(asked.json) and not asked.systems:
+    for name, system in itertools.product(asked.data, asked.systems or [*SYSTEMS, *TASKS]):
+        key = f"{system}/{name}" if system in TASKS else f"cold/{name}/{system}"
+        if (key in read_results(asked.json) and not asked.systems) or (name in MORE and system not in TASKS):
             continue
-        found = run_warm(name) if system == "warm" else run_cold(name, system, asked.seconds)
+        found = TASKS[system](name) if system in TASKS else run_cold(name, system, asked.seconds)
         keep_result(asked.json, key, found | describe_origin("python -m benchmarks features"))
         print(key, json.dumps(found), flush=True)
 

@@ -71,6 +71,13 @@ def test_numbers_are_standardized_and_missing_ones_are_average():
     assert abs(encoded.dense).max() <= 1.5
 
 
+def test_missing_numbers_of_a_file_are_missing(tmp_path):
+    (tmp_path / "items.csv").write_text("item,price,country\na,1.5,NA\nb,nan,NA\nc,2,DE\n")
+    table = csrr.read_features(tmp_path / "items.csv")
+    assert table.columns["price"].kind == "number"
+    assert table.columns["country"].values.names.tolist() == ["DE", "NA"]
+
+
 def test_texts_are_split_into_words():
     space, encoded = encode({"item": [1, 2, 3], "title": ["The Red Planet", "Red dogs of war", "The dogs"]})
     assert space.texts.tolist() == ["dogs", "red", "the"]

@@ -5,6 +5,7 @@ import pytest
 
 import csrr
 from csrr.models.features import Renumbering
+from tests.models.test_engines import ENGINES
 
 GIVEN = {"cost_ratio": 2.0, "reg_low_rank": 0.1, "neighbors": 10}
 
@@ -99,6 +100,22 @@ def test_new_items_are_added_without_a_refit(made, tmp_path, model):
     # Told again, a new item is what it is told to be.
     fitted.add_items({500: made[1][10]})
     np.testing.assert_allclose(fitted.score_rows(np.arange(300))[:, -1], before[:, 10], rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_a_loaded_model_is_told_the_whole_table_again(made, tmp_path, model, mmap):
+    model.save(tmp_path / "model.csrr")
+    loaded = csrr.load(tmp_path / "model.csrr", mmap=mmap)
+    before = loaded.score_rows(np.arange(300))
+    np.testing.assert_allclose(loaded.add_items(made[1]).score_rows(np.arange(300)), before, atol=1e-6)
+
+
+def test_new_items_without_a_known_value_are_named(made, tmp_path, model):
+    model.save(tmp_path / "model.csrr")
+    loaded = csrr.load(tmp_path / "model.csrr")
+    with pytest.warns(csrr.DataWarning, match="1 of 2 items have no value that the model knows.*: 901;"):
+        loaded.add_items({900: ["kind 1"], 901: ["unheard of"]})
+    assert np.isfinite(loaded.score_rows(np.arange(300))).all()
 
 
 def test_a_stream_of_new_items_leaves_the_model_as_it_is(made, tmp_path, model):
@@ -210,6 +227,35 @@ def test_other_fits_with_features_work(made, tmp_path):
         assert fitted.score_rows(np.arange(300))[:, cold].std() > 0
         fitted.save(tmp_path / "model.csrr")
         assert len(csrr.load(tmp_path / "model.csrr").add_items({900: tags[0]}).items_) == 161
+
+
+@pytest.mark.parametrize("make_engine", ENGINES.values(), ids=ENGINES)
+def test_engines_give_the_same_items(made, tmp_path, make_engine):
+    _, tags, _, train, _ = made
+    here, there = (csrr.CSRR(**GIVEN, engine=each).fit(train, items=tags) for each in ("threads", make_engine()))
+    rows = np.arange(300)
+    np.testing.assert_allclose(there.score_rows(rows), here.score_rows(rows), atol=1e-4)
+    there.save(tmp_path / "model.csrr")
+    for each in (there, csrr.load(tmp_path / "model.csrr")):
+        each.add_items({900: tags[0]})
+        np.testing.assert_allclose(each.score_rows(rows)[:, :-1], here.score_rows(rows), atol=1e-4)
+        assert each.fold_in([[0, 900]]).score().std() > 0
+
+
+@pytest.mark.parametrize("order", ["next", "recent"])
+def test_new_items_are_used_with_order(made, tmp_path, order):
+    _, tags, _, train, _ = made
+    fitted = csrr.CSRR(**GIVEN, order=order, decay=0.9, history_scaling=0.0, rare_scaling=0.0).fit(train, items=tags)
+    fitted.add_items({900: tags[0]})
+    session = fitted.session(history=[5, 900])
+    session.add(10)
+    assert not {5, 900, 10} & set(session.recommend(5).items.ravel().tolist())
+    one = fitted.fold_in_features({901: tags[0]}).score([3])[0, 0]
+    assert one == pytest.approx(fitted.score(3, 900)[0], rel=1e-3)
+    fitted.update(csrr.read({"user": [1, 2], "item": [900, 5]}, ordered=True), items={905: tags[2]})
+    fitted.save(tmp_path / "model.csrr")
+    loaded = csrr.load(tmp_path / "model.csrr").add_items({906: tags[2]})
+    assert loaded.score(3, 906) == pytest.approx(fitted.score(3, 905), rel=1e-3)
 
 
 def test_a_model_with_features_is_calibrated_filtered_and_judged(made):

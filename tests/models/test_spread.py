@@ -98,6 +98,15 @@ def test_a_folder_gives_the_model_of_its_log(fitted, events):
         loaded.recommend(["user 7"])
 
 
+def test_tables_of_items_are_for_logs_on_one_machine(cluster, events):
+    tags = {f"film {place}": [f"kind {place % 3}"] for place in range(95)}
+    alone, spread = (csrr.CSRR(**GIVEN).fit(events[1], items=tags, client=each) for each in (None, cluster))
+    assert "film 94" in spread.items_
+    np.testing.assert_allclose(spread.score_rows(np.arange(9)), alone.score_rows(np.arange(9)), atol=2e-3)
+    with pytest.raises(csrr.ParameterError, match="items= is for logs on one machine"):
+        csrr.CSRR(**GIVEN).fit(events[0], client=cluster, items=tags)
+
+
 def test_lists_for_everybody(fitted, events, tmp_path):
     _, path, engine = fitted
     alone = csrr.CSRR(**GIVEN).fit(events[1]).recommend(k=5)

@@ -15,7 +15,7 @@ from csrr._base.text import describe_size
 from csrr.cli import interrupts
 from csrr.cli import options as opts
 from csrr.cli.help import Command
-from csrr.cli.output import Failure, describe_fit, describe_written, print_json, say, summarize_model
+from csrr.cli.output import Failure, describe_fit, describe_written, print_json, say, say_warnings, summarize_model
 
 if TYPE_CHECKING:
     import csrr
@@ -115,6 +115,9 @@ def _fit_spread(
 
     if given := opts.spell_log_options(options):
         raise click.UsageError(f"{given[0]} is for logs that one machine reads; the folder's columns are found by name")
+    for name, file in {"--items": options["items_file"], "--users": options["users_file"]}.items():
+        if file is not None:
+            raise click.UsageError(f"{name} is for logs that one machine reads; leave it out")
     if resume and not work.is_dir():
         raise Failure(f"{work}: no folder of an interrupted fit; leave out --resume")
     began = time.perf_counter()
@@ -186,7 +189,7 @@ def update(model: Path, log: str | None, output: Path | None, choose: bool, as_j
         if log is None:
             began = time.perf_counter()
             _add_tables(fitted, tables)
-            _write_update(fitted, output, before, time.perf_counter() - began, as_json=as_json)
+            _write_update(fitted, output, before, time.perf_counter() - began, as_json=as_json, is_fitted=False)
             return
         line.show(f"reading {opts.name_source(log)}")
         if options["table"] is None:
@@ -211,12 +214,19 @@ def _add_tables(model: Any, tables: dict[str, csrr.FeatureTable]) -> None:
     """Add items and users by what they are like."""
     if not tables:
         raise click.UsageError("give LOG, or --items or --users of a model that was fitted with them")
-    for name, table in tables.items():
-        (model.add_items if name == "items" else model.add_users)(table)
+    with say_warnings():
+        for name, table in tables.items():
+            (model.add_items if name == "items" else model.add_users)(table)
 
 
 def _write_update(
-    model: csrr.Recommender, output: Path, before: dict[str, int], seconds: float, *, as_json: bool
+    model: csrr.Recommender,
+    output: Path,
+    before: dict[str, int],
+    seconds: float,
+    *,
+    as_json: bool,
+    is_fitted: bool = True,
 ) -> None:
     """Write the model, and say what is new."""
     model.save(output)
@@ -227,7 +237,7 @@ def _write_update(
         return
     users, items, n_events = (f"{n:,} {name} ({added[name]:,} new)" for name, n in sizes.items())
     say(f"{output}: {users} x {items}, {n_events}, {describe_size(output.stat().st_size)}")
-    say("\n".join(describe_fit(model, seconds)))
+    say("\n".join(describe_fit(model, seconds)) if is_fitted else f"added in {seconds:.3f} s, without a fit")
 
 
 def _say_features(model: Any) -> None:

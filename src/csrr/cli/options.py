@@ -9,7 +9,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -457,15 +457,8 @@ def read_item_table(options: Mapping[str, Any]) -> csrr.ItemTable | None:
     import csrr
 
     if options["items_file"] is not None:
-        with spell_arguments(partial(show_option, item="items_id")):
-            try:
-                return csrr.read_items(options["items_file"], item=options["items_id"])
-            except csrr.DataError as error:
-                if "is there twice" in str(error):
-                    # Several rows an item: a table of items and tags.
-                    with suppress(csrr.DataError):
-                        return csrr.read_features(options["items_file"], id=options["items_id"]).to_item_table()
-                raise
+        with spell_arguments(partial(show_option, item="items_id", id="items_id")):
+            return csrr.read_features(options["items_file"], id=options["items_id"]).to_item_table()
     if options["items_id"] is not None:
         raise click.UsageError("--items-id goes with --items")
     return None

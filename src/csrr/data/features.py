@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, Int64Array, ObjectArray, Rows
-from csrr._base.text import quote_names, show_value
+from csrr._base.text import quote_names, show_argument, show_value
 from csrr.data.columns import Column, is_number_type, name_column, read_ids, read_text_ids
 from csrr.data.errors import DataError, name_in_errors
 from csrr.data.ids import IdMap
@@ -31,7 +31,7 @@ from csrr.data.items import (
 )
 from csrr.data.matrix import check_sparse, is_matrix
 from csrr.data.sources import choose_limit, open_files
-from csrr.data.tables import ColumnKey, Table, find_column, is_table, make_no_column_error, normalize_name, open_table
+from csrr.data.tables import ColumnKey, Table, find_column, is_table, normalize_name, open_table
 from csrr.parameters import ParameterError
 
 Kind = Literal["item", "user"]
@@ -368,7 +368,10 @@ def _read_table(table: Table, key: ColumnKey, kind: Kind, categories: str | None
     names = tuple(table.columns)
     id_name = _find_ids(key, names, kind)
     if id_name is None:
-        raise make_no_column_error(kind, names)
+        name_it = f"name it with {show_argument('id', '...')}" if kind == "item" else 'rename it "user" or "id"'
+        raise DataError(
+            f"no column looks like the {kind}; the columns are {quote_names(names)}; {name_it}", column=kind
+        )
     given = table.read(id_name, kind)
     ids = read_text_ids(given).dictionary_decode() if table.is_text else read_ids(given)
     others = [name for name in names if name != id_name]

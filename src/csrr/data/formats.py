@@ -628,7 +628,9 @@ def _take_sample(text: bytes) -> list[str]:
         if len(sample) == SAMPLE_LINES:
             break
     if not sample:
-        raise DataError("the file is empty; it must have a row for each event: a user and an item")
+        raise DataError(
+            "the file is empty; it must have a row for each event, a user and an item, or for each item of a table"
+        )
     return sample
 
 

@@ -17,7 +17,16 @@ from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float64Array, Int64Array, ObjectArray, Rows, to_pandas
 from csrr._base.text import format_html_rows, list_names, quote_error, quote_names, show_value
-from csrr.data.columns import Column, is_number_type, name_column, parse_time, read_ids, read_text_ids
+from csrr.data.columns import (
+    MISSING,
+    Column,
+    find_missing,
+    is_number_type,
+    name_column,
+    parse_time,
+    read_ids,
+    read_text_ids,
+)
 from csrr.data.errors import DataError, RowNamer, name_in_errors
 from csrr.data.formats import guess_format, open_member, parse_text, recognize
 from csrr.data.ids import IdMap
@@ -177,7 +186,9 @@ def read_item_column(column: Column, *, is_text: bool = False, separator: str | 
     if column.is_text:
         texts = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
         texts = pc.if_else(pc.equal(texts, ""), None, texts)
-        return (_guess(texts) if is_text else None) or _read_texts(texts, separator)
+        # NA is missing among numbers, but may be Namibia among texts.
+        numbers = pc.if_else(find_missing(texts, MISSING), None, texts) if is_text else None
+        return (_guess(numbers) if is_text else None) or _read_texts(texts, separator)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _read_lists(column)
     if pa.types.is_null(kind):

@@ -10,9 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from csrr._base.arrays import BoolArray, Float32Array, Float64Array, Int64Array, Rows
-from csrr._base.text import show_value
+from csrr._base.text import quote_names, show_value
 from csrr._base.threads import run_ranges
-from csrr.data.errors import DataError
+from csrr.data.errors import DataError, DataWarning, warn_caller
 from csrr.data.features import Encoded, FeatureSpace, FeatureTable, Kind, join_tables, read_features
 from csrr.data.ids import IdMap, join_ids
 from csrr.data.items import ItemTable
@@ -29,6 +29,7 @@ from csrr.models.features import (
 )
 from csrr.models.foldin import FoldedItems, make_scorer
 from csrr.numerics.feature_ridge import SimilarItems, collect_weights, fit_map
+from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import ParameterError
 from csrr.ranking.loops import rank_rows
 from csrr.ranking.topk import measure_held_out_ndcg
@@ -232,6 +233,13 @@ def add_items(model: Model, source: Any) -> Model:
     """Add items without events to a model, or give those that it knows other features."""
     features, table = _read_table(model, model.features_, model.items_, source, "item")
     new, (ids, places, rows) = features.space.encode(table), join_ids(model.items_, table.ids, "item")
+    if not new.is_there.all():
+        some = quote_names(table.ids.ids[~new.is_there].tolist())
+        warn_caller(
+            f"{int((~new.is_there).sum()):,} of {len(table):,} items have no value that the model knows, and are scored"
+            f" as the average item: {some}; a new fit learns the values of its table",
+            DataWarning,
+        )
     moved = Renumbering.moving(places, len(ids))
     renumber_items(model, ids, moved)
     has_events = count_events(model) > 0
@@ -280,7 +288,8 @@ def _forget_weights(model: CSRRBase, rows: Rows) -> None:
     if not at[matrix.indices].any():
         return
     kept = ~at[matrix.indices] & np.repeat(np.tile(~at, matrix.shape[0] // len(at)), np.diff(matrix.indptr))
-    rest = sparse.csr_array((matrix.data * kept, matrix.indices, matrix.indptr), shape=matrix.shape)
+    # Arrays of a loaded model cannot be written to.
+    rest = sparse.csr_array((matrix.data * kept, matrix.indices.copy(), matrix.indptr.copy()), shape=matrix.shape)
     rest.eliminate_zeros()
     model.take_problem(_replace_weights(fitted, rest))
 
@@ -307,7 +316,7 @@ def apply_prior(model: CSRRBase, features: Features, own: Encoded) -> None:
     """Add what features say of items with few events to their factors and weights; `own` are their features."""
     fitted = model.fitted_
     Q = fitted.items * fitted.scaling.item[:, None]
-    fitted = replace(fitted, gram=fitted.engine.cross(Q, Q))
+    fitted = replace(fitted, gram=THREADS.cross(Q, Q))
     shares = find_shares(count_events(model), features.strengths.prior)
     if len(rows := np.flatnonzero(shares)):
         items, nearby = fitted.items.copy(), fitted.neighborhood

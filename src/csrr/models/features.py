@@ -89,10 +89,15 @@ class Features:
     """The features of the items with events, in the order of their rows."""
 
     def __repr__(self) -> str:
-        p, q = self.space.size
-        size = [f"{p:,} categories and words"] * bool(p) + [f"{q:,} numbers"] * bool(q)
-        notes = "".join(f"\n{note}" for note in (self.note, *self.space.notes) if note)
-        return f"Features of {int(self.encoded.is_there.sum()):,} of {len(self.encoded):,}: {', '.join(size)}{notes}"
+        space, notes = self.space, "".join(f"\n{note}" for note in (self.note, *self.space.notes) if note)
+        counts = np.bincount(space.places, minlength=len(space.columns)).tolist()
+        columns = [
+            f"{name} ({n:,} {'words' if name in space.worded else 'values'})"
+            for name, n in zip(space.columns, counts, strict=True)
+        ]
+        columns += [f"{name} (number)" for name in space.numbers]
+        columns += [f"{name} (vectors of {n:,})" for name, n in space.vectors.items()]
+        return f"Features of {int(self.encoded.is_there.sum()):,} of {len(self.encoded):,}: {', '.join(columns)}{notes}"
 
     def find_factors(self, encoded: Encoded) -> Float32Array:
         """Return the factors that features give items, or users, (n, r)."""

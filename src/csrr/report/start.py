@@ -14,7 +14,7 @@ from typing import Any
 
 from csrr._base.threads import limit_time
 from csrr.data.features import read_features
-from csrr.data.items import ItemTable, read_items
+from csrr.data.items import ItemTable
 from csrr.data.log import Log, as_log
 from csrr.data.read import read
 from csrr.evaluation.compare import compare
@@ -65,7 +65,7 @@ def start(
     folder
         Where to write page.html, summary.json and model.csrr; None: nothing is written.
     items
-        An item table, or what `csrr.read_items` reads, with titles to show.
+        What items are like, with titles to show: anything that `csrr.read_features` takes.
     miss, false_alarm
         The cost of a wanted item that is not in the list, and of an unwanted item in the list.
     ease
@@ -106,7 +106,7 @@ def start(
     if target is not None:
         check_folder(target)
     events = as_log(read(log) if isinstance(log, str | os.PathLike) else log)
-    table = None if items is None else read_items(items)
+    table = None if items is None else read_features(items).to_item_table()
     if table is not None:
         table.align(events.items)  # an error now, not after the first fit
     seconds = 60 * (MINUTES if minutes is None else minutes)
