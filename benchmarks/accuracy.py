@@ -361,13 +361,25 @@ def measure(
     else:
         search = Search(given, [], True) if given else tune(name, system, seed, train, kept, seconds, known)
         started = time.perf_counter()
-        scores = SYSTEMS[system].fit(train, search.best)
-        facts = {"params": search.best, "tried": search.tried, "whole": search.is_whole}
+        params, scores = fit_best(system, train, search)
+        facts = {"params": params, "tried": search.tried, "whole": search.is_whole}
     facts["seconds"] = time.perf_counter() - started
     users = {each: score_users(scores, train.to_csr(), test.to_csr(), each) for each in DATASETS[name].measures}
     found = {each: float(values.mean()) for each, values in users.items()}
     rounded = {each: [round(float(value), 6) for value in values] for each, values in users.items()}
     return {"data": name, "split": seed, "system": system, "found": found, **facts, "users": rounded}
+
+
+def fit_best(system: str, train: csrr.Log, search: Search) -> tuple[Params, Score]:
+    """Fit a rival with its best parameters; where they diverge on all training events, with the next best."""
+    rival = SYSTEMS[system]
+    falling = sorted(search.tried, key=lambda each: each[1], reverse=True)
+    for params in [search.best, *(rival.resolve(train, place) for place, _ in falling)]:
+        try:
+            return params, rival.fit(train, params)
+        except csrr.ParameterError as error:
+            refused = error
+    raise refused
 
 
 class Job(NamedTuple):

@@ -47,7 +47,7 @@ def events(log):
 
 class TestHoldingOut:
     def test_a_tenth_of_the_training_events_and_nothing_else(self, tastes):
-        part, asked = hold_out(tastes, seed=0)
+        part, asked, *_ = hold_out(tastes, seed=0)
         assert events(part) | events(asked) == events(tastes)
         assert not events(part) & events(asked)
         assert 0.08 < len(asked) / len(tastes) < 0.12
@@ -61,7 +61,7 @@ class TestHoldingOut:
         rng = np.random.default_rng(1)
         rows = [(user, item) for user in range(3000) for item in rng.choice(60, 4, replace=False)]
         log = csrr.read({"user": [u for u, _ in rows], "item": [i for _, i in rows]})
-        part, asked = hold_out(log, seed=0)
+        part, asked, *_ = hold_out(log, seed=0)
         assert len(log) - len(part) == pytest.approx(0.1 * len(log), rel=0.15)
         assert asked.user_counts().max() == 1
 
@@ -70,15 +70,14 @@ class TestHoldingOut:
 
     def test_of_many_users_some_are_asked(self, tastes, monkeypatch):
         monkeypatch.setattr(held_out, "MOST_USERS", 200)
-        part, asked = hold_out(tastes, seed=0)
+        part, asked, *_ = hold_out(tastes, seed=0)
         assert np.count_nonzero(asked.user_counts()) == 200
         # The others lose their events all the same.
         assert len(part) < 0.92 * len(tastes)
 
     def test_a_leak_is_caught(self, tastes, monkeypatch):
         def leaking(log, seed, way):
-            _, asked = hold_out(log, seed, way)
-            return log, asked
+            return hold_out(log, seed, way)._replace(fitted=log)
 
         monkeypatch.setattr(auto, "hold_out", leaking)
         with pytest.raises(AssertionError, match="among those that are fitted"):
@@ -256,14 +255,14 @@ def timed(tastes):
 
 class TestTheWayOfHoldingOut:
     def test_last_takes_each_users_latest(self, timed):
-        part, asked = hold_out(timed, 0, "last")
+        part, asked, *_ = hold_out(timed, 0, "last")
         for row in range(0, 700, 50):
             mine, theirs = (log.times[log.user_rows == row] for log in (part, asked))
             assert len(theirs) == 0 or mine.max() < theirs.min()
         assert 0.08 < len(asked) / len(timed) < 0.12
 
     def test_time_takes_the_last_of_all(self, timed):
-        part, asked = hold_out(timed, 0, "time")
+        part, asked, *_ = hold_out(timed, 0, "time")
         assert part.times.max() < asked.times.min()
         assert len(part) == pytest.approx(0.9 * len(timed), abs=2)
 
@@ -272,7 +271,7 @@ class TestTheWayOfHoldingOut:
         kinds = np.random.default_rng(1).choice(["view", "buy"], len(timed))
         columns = {"user": timed.user_rows, "item": timed.item_rows, "time": timed.times, "event": kinds}
         log = csrr.read(columns, event="event", weights={"view": 1, "buy": 3}, target="buy")
-        part, asked = hold_out(log, 0, way)
+        part, asked, *_ = hold_out(log, 0, way)
         rows = np.unique(asked.user_rows)
         assert len(rows) > 100
         assert asked.is_target.all()
@@ -281,20 +280,25 @@ class TestTheWayOfHoldingOut:
             assert mine.max() < theirs.min()
 
     @pytest.mark.parametrize(("how", "way"), [({"last": 2}, "last"), ({"time_quantile": 0.8}, "time"), ({}, "random")])
-    def test_auto_follows_the_split_of_the_log(self, timed, how, way, monkeypatch):
-        monkeypatch.setattr(held_out, "ENOUGH_USERS", LEAST_USERS)
+    def test_auto_follows_the_split_of_the_log(self, timed, how, way):
         train, test = csrr.split(timed, seed=0, **how)
         assert train.cut == {"random": None, "last": "share", "time": "time"}[way]
         assert test.cut is None
         assert events(hold_out(train, 0)[1]) == events(hold_out(train, 0, way)[1])
-        monkeypatch.undo()
-        if way == "time":
-            # The end of the log is of few users; more of them at random tell more.
-            assert events(hold_out(train, 0)[1]) == events(hold_out(train, 0, "random")[1])
         # It is the model's to say otherwise.
         model = CSRR(hold_out="random", neighbors=0, max_rank=5).fit(train)
         same = CSRR(neighbors=0, max_rank=5).fit(replace(train, cut=None))
         np.testing.assert_array_equal(model.chosen_["ndcg"], same.chosen_["ndcg"])
+
+    def test_where_the_end_has_too_few_users_twice_the_share_is_taken(self, timed):
+        times = np.random.default_rng(0).random(len(timed))
+        times[timed.user_rows >= 120] *= 0.9
+        log = replace(timed, times=times, cut="time")
+        assert hold_out(log, 0, "time", 0.015) is None
+        part, asked, way = hold_out(log, 0, share=0.015)
+        assert way == "time"
+        assert part.times.max() < asked.times.min()
+        assert len(part) == pytest.approx(0.97 * len(log), abs=2)
 
     def test_a_cut_that_leaves_too_few_is_not_followed(self, timed):
         # All events of one moment are the last.

@@ -58,7 +58,7 @@ class TestClimb:
 
 
 def test_the_mean_is_that_of_plain_loops(large):
-    rest, heldout = hold_out(large, 0)
+    rest, heldout, *_ = hold_out(large, 0)
     model = EASE(50.0).fit(rest)
     seen, relevant = ([set(row.indices.tolist()) for row in log.to_csr()] for log in (rest, heldout))
     users = [user for user in range(1000) if relevant[user]]
@@ -74,7 +74,7 @@ def test_the_mean_is_that_of_plain_loops(large):
 class TestBestMultiple:
     def test_it_is_the_best_of_the_strengths_around_it(self, large):
         multiple = find_best_multiple(EASE(), large, lambda log: 20.0, step=3.0)
-        rest, heldout = hold_out(large, 0)
+        rest, heldout, *_ = hold_out(large, 0)
         below, at, above = (measure_ndcg(EASE(20 * multiple * x).fit(rest), heldout) for x in (1 / 3, 1, 3))
         assert multiple > 1
         assert at > below
@@ -90,7 +90,7 @@ class TestBestMultiple:
     def test_models_differ_by_their_strength_alone_and_see_the_rest_alone(self, large, counted):
         model = counted("auto", dtype="float32", threads=1)
         find_best_multiple(model, large, lambda log: float(len(log)), step=3.0, seed=5)
-        rest, _ = hold_out(large, 5)
+        rest, *_ = hold_out(large, 5)
         regs = [params.pop("reg") for params, _ in counted.fits]
         assert regs[0] == len(rest) < len(large)
         assert regs[1] == pytest.approx(len(rest) / 3)

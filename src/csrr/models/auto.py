@@ -12,9 +12,8 @@ from csrr._base.arrays import FloatArray
 from csrr._base.text import format_html_words
 from csrr._base.threads import TimeUpError, cut_off, seconds_left
 from csrr.data.log import Log
-from csrr.model_parameters import HoldOut
 from csrr.models.build_problem import RULE, Settings, build_problem, estimate_genuine_events
-from csrr.models.held_out import LEAST_USERS, LIST_LENGTH, hold_out, resolve_way
+from csrr.models.held_out import LEAST_USERS, LIST_LENGTH, hold_out
 from csrr.models.order import IGNORE, FadedScores, OrderFacts, OrderSettings, knows_order, list_sequences
 from csrr.models.order_search import FIRST_DECAY, NEXT_RULE, ORDER_COLUMNS, Ahead, OrderSearch, Point, cut_ahead
 from csrr.models.schema import FLOATS, WHOLE, Arrays, Values
@@ -171,11 +170,12 @@ def choose_settings(model: CSRRBase, log: Log, user_costs: Any = None, item_cost
         parts = hold_out(log, seed, model.hold_out)
         if parts is None:
             return None
-        fitted, heldout = (part.to_csr() for part in parts)
+        fitted, heldout = parts.fitted.to_csr(), parts.heldout.to_csr()
         if fitted.multiply(heldout).nnz:
             raise AssertionError("a held-out event is among those that are fitted")
         given = space.given._replace(denoise=denoise or space.given.denoise)
-        return Search(build_problem(model, parts[0], given, user_costs, item_costs, genuine), fitted, heldout, space)
+        built = build_problem(model, parts.fitted, given, user_costs, item_costs, genuine)
+        return Search(built, fitted, heldout, space, parts.way)
 
     try:
         with cut_off(seconds_left(0.5)):
@@ -193,7 +193,7 @@ def choose_settings(model: CSRRBase, log: Log, user_costs: Any = None, item_cost
                 second = start_search(model.seed + 1, settings.denoise)
                 settings = settings if second is None else second.find_cheaper(settings, cheaper)
             search.trials |= found_by.trials
-            note = describe_search(search, settings, resolve_way(log, model.hold_out))
+            note = describe_search(search, settings)
             return Chosen(search.list_columns(), settings, note)
     except TimeUpError:
         hasty = space.given._replace(max_rank=HASTY_RANK) if "max_rank" in space else space.given
@@ -320,9 +320,9 @@ def _try_denoised(search: Search, best: Settings, start: StartSearch) -> tuple[S
         return best, search
 
 
-def describe_search(search: Search, settings: Settings, way: HoldOut) -> str:
-    """Return a text on how a search found the settings; `way` says which events were held out."""
-    which = {"last": ", each user's last,", "time": ", the last in time,"}.get(way, "")
+def describe_search(search: Search, settings: Settings) -> str:
+    """Return a text on how a search found the settings."""
+    which = {"last": ", each user's last,", "time": ", the last in time,"}.get(search.way, "")
     n_users = np.count_nonzero(np.diff(search.heldout.indptr))
     note = f"chosen on {search.heldout.nnz:,} held-out events{which} of {n_users:,} users: "
     note += _describe(settings, search.space)

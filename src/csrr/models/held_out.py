@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,6 @@ SHARE, MOST_OF_TARGET = 0.1, 0.5
 """The share of each user's events that is held out, and the largest share of their events of the target type."""
 LEAST_EVENTS, LEAST_USERS = 3, 150
 """A user with fewer events keeps all of them; a log with fewer users who have held-out events is too small."""
-ENOUGH_USERS = 450
-"""With fewer users at the end of a log, "auto" holds out random events of more users instead."""
 MOST_USERS, MOST_SCORES = 2500, 6 * 10**7
 """The largest number of users, and of their scores of all items; a third of these users is always allowed."""
 MOST_STEPS = 8
@@ -34,14 +32,26 @@ MOST_STEPS = 8
 _logger = logging.getLogger(__name__)
 
 
-def hold_out(log: Log, seed: int, way: HoldOut = "auto", share: float = SHARE) -> tuple[Log, Log] | None:
-    """Return the events to fit and those held out, a share, or None where too few users can spare an event.
+class HeldOut(NamedTuple):
+    """The events to fit, those held out, and how they were taken: "random", "last" or "time"."""
+
+    fitted: Log
+    heldout: Log
+    way: HoldOut
+
+
+def hold_out(log: Log, seed: int, way: HoldOut = "auto", share: float = SHARE) -> HeldOut | None:
+    """Return a log in two, a share held out, or None where too few users can spare an event.
 
     Of a log with a target, only pairs of that type are held out, with all their events: if a view of a bought item
     stayed in the log, the purchase would be too easy to predict. Where the last or all from a time on are held out,
-    later events of other types are in neither part. With "auto", events are held out as the log's own test was, but at
-    random where that leaves too few users.
+    later events of other types are in neither part. With "auto", events are held out as the log's own test was, twice
+    the share where that leaves too few users, and at random where that is not enough.
     """
+    if way == "auto":
+        kind = resolve_way(log, way)
+        tries = [(kind, share), (kind, 2 * share)] * (kind != "random") + [("random", share)]
+        return next((found for each in tries if (found := hold_out(log, seed, *each)) is not None), None)
     rng = np.random.default_rng(seed)
     if (way == "last" and not log.is_ordered) or (way == "time" and log.times is None):
         also = f", or {show_argument('ordered', True)} if the rows are in order" if way == "last" else ""
@@ -49,19 +59,16 @@ def hold_out(log: Log, seed: int, way: HoldOut = "auto", share: float = SHARE) -
             "hold_out", way, f"needs events with times, and these have none; read a time column{also}"
         )
     counts = log.user_counts()
-    kind = resolve_way(log, way)
-    held = _mark_end(log, share) if kind == "time" else _mark_share(log, counts, share, rng, latest=kind == "last")
-    kept = ~held if kind == "random" else _mark_before(log, held, of_all=kind == "time")
+    held = _mark_end(log, share) if way == "time" else _mark_share(log, counts, share, rng, latest=way == "last")
+    kept = ~held if way == "random" else _mark_before(log, held, of_all=way == "time")
     spared, left = (np.bincount(log.user_rows[mask], minlength=log.n_users) for mask in (held, kept))
     users = np.flatnonzero((spared > 0) & (left > 0))
-    if way == "auto" and kind != "random" and len(users) < ENOUGH_USERS:
-        return hold_out(log, seed, "random", share)
     if len(users) < LEAST_USERS:
         return None
     most = min(MOST_USERS, max(MOST_SCORES // log.n_items, MOST_USERS // 3))
     is_chosen = np.zeros(log.n_users, np.bool_)
     is_chosen[rng.permutation(users)[:most]] = True
-    return log.select(kept), log.select(held & is_chosen[log.user_rows])
+    return HeldOut(log.select(kept), log.select(held & is_chosen[log.user_rows]), way)
 
 
 def resolve_way(log: Log, way: HoldOut) -> HoldOut:
@@ -116,7 +123,7 @@ def find_best_multiple(
     if parts is None:
         _logger.info("%s: reg is the rule's: fewer than %d users have events to hold out", name, LEAST_USERS)
         return 1.0
-    rest, heldout = parts
+    rest, heldout, _ = parts
     first, params = rule(rest), model.get_params()
 
     def score(multiple: float) -> float:

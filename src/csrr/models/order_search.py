@@ -91,7 +91,7 @@ def cut_ahead(log: Log, seed: int, way: HoldOut = "auto") -> tuple[Log, Log, boo
     if way != "auto" or log.cut in ("share", "time"):
         parts = hold_out(log, seed, resolve_way(log, way), SHARE_AHEAD)
         if parts is not None or way != "auto":
-            return None if parts is None else (*parts, True)
+            return None if parts is None else (parts.fitted, parts.heldout, True)
     ages, is_target, users = log.find_ages(), log.is_target, log.user_rows
     last = np.full(log.n_users, np.iinfo(np.int32).max)
     np.minimum.at(last, users[is_target], ages[is_target])

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from csrr._base.arrays import AnyArray, Rows
 from csrr._base.threads import TimeUpError, run_ranges
+from csrr.model_parameters import HoldOut
 from csrr.models.build_problem import ClickProblem, Settings, estimate_genuine, is_balanced, leave_out_own
 from csrr.models.fitted_problem import make_click_weights
 from csrr.models.held_out import LIST_LENGTH
@@ -93,15 +94,16 @@ class SearchSpace:
 class Search:
     """A search over settings: strengths, ranks and neighbors by one SVD, then costs and V by a few steps from there.
 
-    `built` is the problem of the events that remain, `clicks`, csr; `heldout`, csr, are the others. A default is
-    replaced only if the gain exceeds its standard error. `is_cut` says that the time limit ended the search
-    (`threads.cut_off`).
+    `built` is the problem of the events that remain, `clicks`, csr; `heldout`, csr, are the others, taken in this
+    `way`. A default is replaced only if the gain exceeds its standard error. `is_cut` says that the time limit ended
+    the search (`threads.cut_off`).
     """
 
     built: ClickProblem
     clicks: Any
     heldout: Any
     space: SearchSpace
+    way: HoldOut = "random"
     is_cut: bool = False
     trials: dict[Settings, SettingsTrial] = field(default_factory=dict)
     _low_ranks: dict[Settings, LowRank] = field(default_factory=dict)

@@ -246,7 +246,7 @@ def _choose(model: CSRRBase, log: SpreadLog, engine: DaskEngine, kinds: tuple[An
                 chosen = search_order(model, *ahead, kinds)
             elif kinds == ("ignore",) and (search := _start_search(model, log, engine, space)) is not None:
                 settings = search.run()
-                chosen = Chosen(search.list_columns(), settings, describe_search(search, settings, "random"))
+                chosen = Chosen(search.list_columns(), settings, describe_search(search, settings))
             if chosen is None:
                 note = f"by rule: too few of {log.n_users:,} users have events to hold out"
                 return choose_by_rule(space.given, note, order)
