@@ -1,4 +1,4 @@
-"""The models by name: ours, which `models/__init__.pyi` declares, and those that others register."""
+"""The models by name: ours, which `models/__init__.pyi` declares, and those that others register; and the engines."""
 
 from __future__ import annotations
 
@@ -78,3 +78,33 @@ def register(kind: Kind) -> Kind:
         raise ValueError(f"{kind.__name__} is the name of a model of csrr; give yours another")
     _added[kind.__name__] = kind
     return kind
+
+
+ENGINES = {
+    "threads": ("csrr.numerics.thread_engine", ""),
+    "cuda": ("csrr.numerics.cuda_engine", "torch"),
+    "dask": ("csrr.numerics.dask_engine", "distributed"),
+}
+"""The module of each engine, whose `open_engine` returns it, or raises RuntimeError where there is none; and the
+package that it needs, for which there is an extra."""
+
+
+def find_engine(engine: Any) -> Any:
+    """Return the engine of a name, or an engine itself; "auto" is threads of this process.
+
+    ParameterError if there is none of that name here, ImportError if its package is missing.
+    """
+    if not isinstance(engine, str) and engine is not None:
+        return engine
+    name = "threads" if engine in (None, "auto") else engine
+    home, package = ENGINES[name]
+    try:
+        return import_module(home).open_engine()
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise ImportError(f"engine={engine!r} needs {package}: pip install 'csrr[{name}]'") from None
+    except RuntimeError as error:
+        from csrr.parameters import ParameterError
+
+        raise ParameterError(f"engine={engine!r}: {error}", parameter="engine", value=engine) from None

@@ -7,11 +7,12 @@ import pytest
 from scipy import sparse
 
 import csrr
-from csrr.models.engines import explain_memory, find_engine
+from csrr.models.estimator import explain_memory
 from csrr.numerics.neighbors import Regression, Ridge, find_nearest
 from csrr.numerics.problem import Pattern
 from csrr.numerics.thread_engine import THREADS
 from csrr.ranking.topk import ItemOrder, Products, Restrictions, ScoredItems
+from csrr.registry import find_engine
 
 torch = pytest.importorskip("torch")
 cuda_engine = pytest.importorskip("csrr.numerics.cuda_engine")

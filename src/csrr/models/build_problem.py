@@ -20,7 +20,6 @@ from csrr._base.threads import seconds_left
 from csrr.data.ids import IdMap
 from csrr.data.log import Log
 from csrr.model_parameters import LEAST_COST, MOST, MOST_COST, UserScaling
-from csrr.models.engines import find_engine
 from csrr.models.estimator import count_clicks, uses_times, uses_weights
 from csrr.noise.scores import STRONG, LeaveOneOut, score_noise
 from csrr.numerics.factored import Factors, ItemSide
@@ -29,6 +28,7 @@ from csrr.numerics.neighbors import Regression, find_nearest
 from csrr.numerics.problem import Loss, LowRank, Pattern, Problem, build
 from csrr.numerics.solver import Options, guess_low_rank, solve
 from csrr.parameters import Number, ParameterError, Whole
+from csrr.registry import find_engine
 
 if TYPE_CHECKING:
     from csrr.data.spread import SpreadLog

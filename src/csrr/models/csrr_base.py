@@ -20,8 +20,15 @@ from csrr.models.auto import CHOSEN_PARTS, Chosen, choose_settings, keep_setting
 from csrr.models.base import Recommender, mark_nothing
 from csrr.models.build_problem import RULE, ClickProblem, Costs, CostSpec, Settings, build_problem
 from csrr.models.describe import add_features, add_items, add_users, fold_in_features, keep_features, read_given
-from csrr.models.engines import explain_memory
-from csrr.models.estimator import ask_one_state, change_at_once, follow_steps, join_events, place_rows_by_id, weigh
+from csrr.models.estimator import (
+    ask_one_state,
+    change_at_once,
+    explain_memory,
+    follow_steps,
+    join_events,
+    place_rows_by_id,
+    weigh,
+)
 from csrr.models.features import Features, describe_features, feature_arrays, name_shared, restore_features
 from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, name_parameter, refold_users
 from csrr.models.foldin import FoldedFactors, FoldedItems

@@ -17,15 +17,16 @@ from csrr._base.progress import Callback
 from csrr._base.threads import run_ranges, use_threads
 from csrr.data.log import Log
 from csrr.model_parameters import MOST, AroundAuto, AutoReg, Dtype, Engine, Threads
-from csrr.models.engines import explain_memory, find_engine, find_ranking_engine
-from csrr.models.estimator import follow_steps, join_events
+from csrr.models.estimator import explain_memory, follow_steps, join_events
 from csrr.models.foldin import FoldedItems
 from csrr.models.held_out import find_best_multiple
 from csrr.models.item_weights import ItemWeightsModel
 from csrr.models.schema import Arrays, FileSchema, Values
 from csrr.models.store import ModelState
+from csrr.numerics.engine import RankingEngine
 from csrr.parameters import Number, ParameterError, declare, parameter
 from csrr.ranking.topk import split_rows
+from csrr.registry import find_engine
 
 AUTO_MULTIPLE = 5.0
 """`guess_reg`: in units of the norm of the item counts over the root of the number of users."""
@@ -208,7 +209,7 @@ class EASE(ItemWeightsModel):
                 callback(EASEStep(reg, done, time.perf_counter() - began))
 
         with use_threads(self.threads), explain_memory(self.engine):
-            if (engine := find_ranking_engine(self.engine)) is not None:
+            if isinstance(engine := find_engine(self.engine), RankingEngine):
                 try:
                     weights = engine.weigh_all_items(clicks, reg)
                 except np.linalg.LinAlgError:

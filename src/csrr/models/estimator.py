@@ -55,6 +55,25 @@ def follow_steps(callback: Callback | None, *, verbose: bool, aim: float | None 
         yield tell
 
 
+@contextmanager
+def explain_memory(engine: Any) -> Iterator[None]:
+    """Turns an error of a device that has no more memory into a ParameterError that says how much was asked for."""
+    try:
+        yield
+    except RuntimeError as error:
+        asked = re.search(r"[Tt]ried to allocate (\d+ bytes|[\d.]+ [KMGT]iB)", str(error))
+        if asked is None:
+            raise
+        has = re.search(r"total capacity of ([\d.]+ [KMGT]iB) of which ([\d.]+ [KMGT]iB) is free", str(error))
+        there = f" has {has[1]}, {has[2]} of it free, and" if has else ""
+        raise ParameterError(
+            f"the memory of the engine{there} does not hold {asked[1]} more; lower max_rank or neighbors, leave out"
+            ' rare items, or use engine="threads"',
+            parameter="engine",
+            value=engine,
+        ) from None
+
+
 def change_at_once(method: Method) -> Method:
     """Return a method that changes a copy of the model, whose state the model then takes in one assignment.
 

@@ -26,7 +26,6 @@ from csrr.models.build_problem import (
     leave_out_own,
     make_targets,
 )
-from csrr.models.engines import find_engine, find_ranking_engine
 from csrr.models.estimator import count_clicks
 from csrr.models.features import FeatureFacts, declare_parts
 from csrr.models.foldin import FoldedFactors, FoldedItems, make_scorer
@@ -60,6 +59,7 @@ from csrr.numerics.problem import LowRank, Pattern, Problem, build, select_rows
 from csrr.numerics.thread_engine import THREADS
 from csrr.parameters import Number, ParameterError, Whole
 from csrr.ranking.topk import Products, ScoredItems, multiply_own, multiply_pairs
+from csrr.registry import find_engine
 from csrr.results.recommendations import Explanation
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ class FittedProblem:
         """Return the scores of the model's users."""
         if self.faded is not None:
             return self.faded.make_products(model, self.factors[0], self._faded_seen)
-        lists = partial(find_ranking_engine, model.engine)
+        lists = partial(find_engine, model.engine)
         return Products(self._scored_items, self.users, self.seen, self._scale, self.genuine, lists)
 
     def score_pairs(self, user_rows: Rows, item_rows: Rows) -> Float32Array:

@@ -29,9 +29,9 @@ from csrr.model_parameters import (
 )
 from csrr.models.base import Recommender
 from csrr.models.build_problem import AUTO_NOISE_MULTIPLE, compute_noise_level
-from csrr.models.engines import explain_memory, find_engine, find_ranking_engine
 from csrr.models.estimator import (
     ask_one_state,
+    explain_memory,
     follow_steps,
     join_events,
     place_rows_by_id,
@@ -50,6 +50,7 @@ from csrr.numerics.problem import Pattern, Problem, select_rows
 from csrr.numerics.solver import Callback, Options, Step
 from csrr.parameters import Choice, Number, ParameterError, declare, parameter
 from csrr.ranking.topk import Products
+from csrr.registry import find_engine
 from csrr.results.recommendations import Explanation
 
 DEFAULT_RANK = 128
@@ -371,7 +372,7 @@ class WRMF(Recommender):
         return None if self._weights is None else 1.0
 
     def make_products(self) -> Products:
-        lists = partial(find_ranking_engine, self.engine)
+        lists = partial(find_engine, self.engine)
         return Products.of_factors(self.user_factors_, self.scored_items(), lists)
 
     def fold_users(self, users: npt.NDArray[Any], seen: Any) -> FoldedFactors:

@@ -461,7 +461,7 @@ class Products:
 
     `users`, (n, d), and the factors are float32; `clicks`, csr of shape (n, n_items), holds A, of values `amounts`,
     (n_clicks,), or ones; `scale` has shape (n,). As a function, it gives the scores of all items by user rows.
-    The lists of many users are made by what `find_engine` returns, if that is an engine.
+    The lists of many users are made by the engine that `find_engine` returns, if it makes lists.
     """
 
     items: ScoredItems
@@ -469,11 +469,11 @@ class Products:
     clicks: Any
     scale: Float32Array
     amounts: Any = None
-    find_engine: Callable[[], RankingEngine | None] | None = None
+    find_engine: Callable[[], Any] | None = None
 
     @classmethod
     def of_factors(
-        cls, users: Float32Array, items: ScoredItems, find_engine: Callable[[], RankingEngine | None] | None = None
+        cls, users: Float32Array, items: ScoredItems, find_engine: Callable[[], Any] | None = None
     ) -> Products:
         """Return the products of factors alone."""
         clicks = sparse.csr_array((len(users), len(items.factors)), dtype=np.float32)
@@ -503,7 +503,7 @@ class Products:
         if k == 0:
             return found, best
         is_for_engine = len(rows) >= ON_ENGINE and len(known) == len(rows) and not limits.kept
-        if is_for_engine and self.find_engine is not None and (engine := self.find_engine()) is not None:
+        if is_for_engine and self.find_engine and isinstance(engine := self.find_engine(), RankingEngine):
             items, parts = self.items, (self.clicks, self.scale, self.amounts)
             lists = engine.find_top(
                 self.users, items.factors, items.weights, *parts, rows, k, limits.left_out, limits.allowed, order.places
