@@ -247,6 +247,19 @@ def test_what_cannot_be(cluster, events, tmp_path):
         csrr.EASE().fit(pytest.importorskip("dask.dataframe").read_parquet(events[0]))
 
 
+def test_a_scheduler_may_talk_for_ever(cluster):
+    """What it says goes into a pipe, which was full after some hundred tasks; then it waited for ever."""
+
+    def talk():
+        import sys
+
+        for _ in range(4000):
+            print("." * 100, file=sys.stderr, flush=True)
+
+    assert cluster.run_on_scheduler(talk) is None
+    assert cluster.submit(int, 3).result(timeout=60) == 3
+
+
 def test_other_versions_are_refused(cluster, monkeypatch):
     monkeypatch.setattr("csrr.numerics.dask_cluster.get_version", lambda: "0.0.1")
     with pytest.raises(EngineError, match="install the same version"):

@@ -97,6 +97,7 @@ class Blocks:
 
     def __init__(self, engine: Any, space: Space, node: Node, sample: AnyArray, *, of_cells: bool) -> None:
         self.engine, self.space, self.node, self.sample, self.of_cells = engine, space, node, sample, of_cells
+        self.gram: Any = None  # x.T @ x, (k, k), once it is known
         engine.live[next(engine.counter)] = self
 
     def __array__(self, *_: Any, **__: Any) -> Any:

@@ -78,6 +78,7 @@ class Cluster:
                     dashboard_address=None,
                     worker_kwargs={"memory_limit": self._memory_limit} if self._memory_limit != "auto" else {},
                 )
+            cluster.loop.add_callback(_drain, cluster.scheduler.process.stderr)
             client = Client(cluster)
             self._started = [client, cluster]
         elif isinstance(self._given, str):
@@ -234,15 +235,23 @@ class Cluster:
         )
 
 
+async def _drain(stream: Any) -> None:
+    """Read what a scheduler says, for nobody: one whose pipe is full would wait for ever, after some hundred tasks."""
+    while await stream.read(2**16):
+        pass
+
+
 @contextlib.contextmanager
 def _set_environment() -> Iterator[None]:
     """Give the processes that are started in the block the settings of Dask that csrr needs.
 
-    Files that are mapped count as a worker's memory with Dask, and it pauses a worker for them.
+    Files that are mapped count as a worker's memory with Dask, and it pauses a worker for them. What goes wrong is
+    raised, or mended.
     """
     names = [f"DASK_DISTRIBUTED__WORKER__MEMORY__{each}" for each in ("TARGET", "SPILL", "PAUSE")]
-    before = {name: os.environ.get(name) for name in names}
-    os.environ |= dict.fromkeys(names, "False")
+    given = dict.fromkeys(names, "False") | {"DASK_LOGGING__DISTRIBUTED": "critical"}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ |= given
     try:
         yield
     finally:

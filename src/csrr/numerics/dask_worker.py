@@ -303,6 +303,11 @@ def call_on(pattern: Pattern, name: str, *args: Any) -> Any:
     return getattr(THREADS, name)(pattern, *args)
 
 
+def cross(pattern: Pattern, *arrays: FloatArray) -> FloatArray:
+    """Return the cross products of each of some arrays, (n, k), with the last, (k, c), one below the other."""
+    return np.concatenate([THREADS.cross(each, arrays[-1]) for each in arrays])
+
+
 def apply(pattern: Pattern, function: Callable[..., Any], *args: Any) -> Any:
     """Return a function of arrays of a block."""
     return function(*args)
