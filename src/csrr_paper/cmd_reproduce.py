@@ -37,18 +37,13 @@ def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorat
 @click.option("--splits", type=click.IntRange(min=1), help="Number of random partitions (5; of a quick run 2).")
 @click.option("--tune", type=click.Choice(["each", "once"]), help="Tune on each split's training data, or the first's.")
 @click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Number of processes, each with its part of the cores.",
+    "--workers", type=click.IntRange(min=1), default=1, help="Number of processes, each with its part of the cores."
 )
 @click.option("--quick", is_flag=True, help="MovieLens-100K, two splits, few parameters: minutes, and no evidence.")
 @click.option(
     "--results",
     type=click.Path(path_type=Path),
     default=Path("csrr-results"),
-    show_default=True,
     help="The folder of results; what it holds is not run again.",
 )
 @click.option("--page", type=NewFile(), help="The page to write (RESULTS/page.html and .md).")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 @click.option("--share", "shares", type=float, multiple=True, help="A planted share, 0 to 1; may be repeated.")
 @click.option("--system", "systems", multiple=True, metavar="NAME", help="A system, such as WRMF; may be repeated.")
-@click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True, help="Number of random splits.")
+@click.option("--seeds", type=click.IntRange(min=1), default=5, help="Number of random splits.")
 @click.option("--results", type=click.Path(path_type=Path), help="A folder that keeps every result: to go on later.")
 @add_options(*LOG_OPTIONS)
 @json_option

@@ -372,14 +372,13 @@ def _list_means(found: dict[str, Evaluation]) -> str:
 @click.option(
     "--space",
     default="csrr",
-    show_default=True,
     metavar="csrr|paper|FILE",
     help='What to try: our space, the paper\'s grid, or a file like {"rank": [64, 128], "reg": {"low": 1, "high": 9}}.',
 )
 @opts.PARAM_OPTION
 @click.option("--trials", type=click.IntRange(min=1), help="Stop after this many trials.")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after this many minutes.")
-@click.option("--metric", default="ndcg@10", show_default=True, help="What makes a model good.")
+@click.option("--metric", default="ndcg@10", help="What makes a model good.")
 @opts.split_option
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.9 if nothing is said).")
 @click.option("--last", type=click.IntRange(min=1), help="Validate on each user's last events, this many.")
@@ -390,7 +389,7 @@ def _list_means(found: dict[str, Evaluation]) -> str:
 @click.option("--fit", "fitted", type=opts.NewFile(), help="Fit the best to all of LOG; write it here.")
 @click.option("--no-prune", is_flag=True, help="Finish hopeless trials too.")
 @click.option("--threads", type=click.IntRange(min=0), help="Number of threads; 0 for all cores.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of splits and search.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of splits and search.")
 @opts.add_options(*opts.LOG_OPTIONS, opts.json_option)
 def tune(
     log: str, model: type[csrr.Recommender], output: Path | None, fitted: Path | None, as_json: bool, **options: Any

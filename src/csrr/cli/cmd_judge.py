@@ -24,17 +24,12 @@ if TYPE_CHECKING:
 @click.argument("heldout")
 @opts.model_output
 @click.option(
-    "--observed-share",
-    type=float,
-    default=1.0,
-    show_default=True,
-    help="Share of all choices that the two logs show: above 0, at most 1.",
+    "--observed-share", type=float, default=1.0, help="Share of all choices that the two logs show: above 0, at most 1."
 )
 @click.option(
     "--groups",
     type=click.IntRange(1, 20),
     default=1,
-    show_default=True,
     help="Groups of items by popularity, and of users by activity, with a curve for each pair; 1: one curve for all.",
 )
 @click.option("--plot", type=opts.PLOT_FILE, help="Draw probabilities against rates: .svg or .html.")
@@ -164,7 +159,7 @@ def _describe_choice(choice: dict[str, Any]) -> str:
 @click.option("--miss", type=float, required=True, help="What a missed choice costs.")
 @click.option("--false-alarm", type=float, required=True, help="What a recommendation costs that is not taken.")
 @click.option("--ratio", "ratios", type=float, multiple=True, help="A weight of clicks to fit with; may be repeated.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the split.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the split.")
 @click.option("--plot", type=opts.PLOT_FILE, help="Draw the curve: .svg or .html.")
 @opts.add_options(*opts.LOG_OPTIONS, opts.json_option)
 def costs(
@@ -216,17 +211,14 @@ popularity_option = click.option(
     "--popularity",
     type=click.FloatRange(0, 1),
     default=0.0,
-    show_default=True,
     help="How much noise prefers popular items: 0 not at all, 1 in proportion to their clicks.",
 )
 
 
 @click.command(cls=Command)
 @opts.model_argument
-@click.option(
-    "--by", type=click.Choice(["event", "user", "item"]), default="event", show_default=True, help="What to list."
-)
-@click.option("-n", type=click.IntRange(min=1), default=20, show_default=True, help="Number of rows to print.")
+@click.option("--by", type=click.Choice(["event", "user", "item"]), default="event", help="What to list.")
+@click.option("-n", type=click.IntRange(min=1), default=20, help="Number of rows to print.")
 @click.option("--min-score", type=click.FloatRange(0, 1), default=0.0, help="Only what has at least this score.")
 @popularity_option
 @click.option("--stability", is_flag=True, help="Refit with small changes, and say what stays.")

@@ -72,12 +72,7 @@ LIMIT_OPTIONS = (
 @opts.spreadsheet_option
 @opts.json_option
 def recommend(
-    model: Path,
-    users: tuple[str, ...],
-    everyone: bool,
-    history: tuple[str, ...],
-    explain: bool,
-    **options: Any,
+    model: Path, users: tuple[str, ...], everyone: bool, history: tuple[str, ...], explain: bool, **options: Any
 ) -> None:
     """Recommend items to users of MODEL, or to someone new.
 
@@ -136,11 +131,9 @@ def recommend(
 @click.command(cls=Command)
 @opts.model_argument
 @click.argument("database", metavar="DATABASE")
-@click.option(
-    "--table", default="recommendations", show_default=True, metavar="NAME", help="The table, or schema.table."
-)
-@click.option("-k", type=click.IntRange(min=1), default=20, show_default=True, help="Length of the lists.")
-@click.option("--scores/--no-scores", default=True, show_default=True, help="Whether to write scores.")
+@click.option("--table", default="recommendations", metavar="NAME", help="The table, or schema.table.")
+@click.option("-k", type=click.IntRange(min=1), default=20, help="Length of the lists.")
+@click.option("--scores/--no-scores", default=True, help="Whether to write scores.")
 @click.option("--titles", is_flag=True, help="Write the titles of items.")
 @opts.add_options(*LIMIT_OPTIONS)
 @opts.json_option
@@ -360,7 +353,6 @@ def info(model: Path, as_json: bool) -> None:
     "--to",
     type=click.Choice(["faiss", "hnswlib", "parquet"]),
     default="parquet",
-    show_default=True,
     help="An index of the items, or the vectors alone.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The folder to write.")
@@ -368,22 +360,18 @@ def info(model: Path, as_json: bool) -> None:
     "--part",
     type=click.Choice(["all", "factors"]),
     default="all",
-    show_default=True,
     help="All of the scores, or those of the factors, without neighbors.",
 )
 @click.option("--dims", type=click.IntRange(min=1), help="Number of dimensions; without it, as few as keep --recall.")
 @click.option("--index", metavar="KIND", help="What faiss's index_factory takes; Flat is exact.")
-@click.option("-k", type=click.IntRange(min=1), default=20, show_default=True, help="Length of the lists compared.")
+@click.option("-k", type=click.IntRange(min=1), default=20, help="Length of the lists compared.")
 @click.option(
     "--recall",
     type=click.FloatRange(min=0, max=1, min_open=True),
     default=0.99,
-    show_default=True,
     help="Share of the lists to keep if the model ranks the candidates.",
 )
-@click.option(
-    "--sample", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of users to compare."
-)
+@click.option("--sample", type=click.IntRange(min=1), default=1000, help="Number of users to compare.")
 @opts.json_option
 def export(model: Path, output: Path, as_json: bool, **options: Any) -> None:
     """Write the vectors of MODEL to a folder, for vector search.

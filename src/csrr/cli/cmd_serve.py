@@ -39,12 +39,12 @@ def read_limits(texts: Sequence[str]) -> dict[str, float]:
 
 @click.command(cls=Command)
 @opts.model_argument
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port; 0: any.")
+@click.option("--host", default="127.0.0.1", help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, help="The port; 0: any.")
 @click.option("--workers", type=click.IntRange(1, 256), help="The number of processes; one a core without it.")
 @click.option("--state", type=click.Path(path_type=Path), help="The folder of events and keys; MODEL.state without it.")
 @click.option("--events", metavar="DATABASE", help="Put events into a table of PostgreSQL or SQLite, not into files.")
-@click.option("--events-table", metavar="TABLE", default="events", show_default=True, help="That table.")
+@click.option("--events-table", metavar="TABLE", default="events", help="That table.")
 @click.option(
     "--limit",
     "limits",
@@ -55,7 +55,7 @@ def read_limits(texts: Sequence[str]) -> dict[str, float]:
 @click.option("--access-log", is_flag=True, help="Log every request: its route, status and time.")
 @click.option("--open", "is_open", is_flag=True, help="Let others than this machine ask without a key.")
 @click.option("--new-key", type=click.Choice(["read", "write", "both"]), help="Make a key, print it, and end.")
-@click.option("--key-name", metavar="NAME", default="", help="What to call the new key.")
+@click.option("--key-name", metavar="NAME", help="What to call the new key.")
 def serve(model: Path, host: str, state: Path | None, limits: tuple[str, ...], **options: Any) -> None:
     """Answer requests for recommendations over HTTP, and take events.
 

@@ -25,24 +25,15 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @opts.log_argument
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    default="first-look",
-    show_default=True,
-    help="Folder to write to.",
-)
+@click.option("-o", "--output", type=click.Path(path_type=Path), default="first-look", help="Folder to write to.")
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
     help="How long it may take, about.  [default: what it needs, ten at most]",
 )
-@click.option("--miss", type=float, default=10.0, show_default=True, help="What a wanted item costs that is not shown.")
-@click.option(
-    "--false-alarm", type=float, default=1.0, show_default=True, help="What an item costs that is shown in vain."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of what is drawn at random.")
+@click.option("--miss", type=float, default=10.0, help="What a wanted item costs that is not shown.")
+@click.option("--false-alarm", type=float, default=1.0, help="What an item costs that is shown in vain.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of what is drawn at random.")
 @click.option("--ease", is_flag=True, help="Fit EASE however long it takes, beyond --minutes.")
 @opts.add_options(*opts.LOG_OPTIONS, *opts.ITEM_OPTIONS, opts.json_option)
 def start(log: str, output: Path, as_json: bool, **options: Any) -> None:
@@ -227,7 +218,7 @@ All commands: csrr --help. The first steps in Python: docs/getting-started.md.""
 
 
 @click.command(cls=Command)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Other data, other split.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Other data, other split.")
 @opts.json_option
 def demo(seed: int, as_json: bool) -> None:
     """Show what csrr does, on made-up data.
@@ -316,16 +307,12 @@ def _print(facts: dict[str, Any], certificate: str) -> None:
     _print_table(f"csrr similar: the items most like {best}", ("id", "title", "score"), facts["similar"])
     scores = [{"model": name, **metrics} for name, metrics in facts["metrics"].items()]
     _print_table(
-        f"csrr evaluate: lists of {LENGTH} and the clicks held back; PopRank is popularity",
-        ("model", *METRICS),
-        scores,
+        f"csrr evaluate: lists of {LENGTH} and the clicks held back; PopRank is popularity", ("model", *METRICS), scores
     )
     recall = {name: metrics[METRICS[1]] for name, metrics in facts["metrics"].items()}
     say(f"  Of a user's clicks held back, {recall['CSRR']:.0%} are in the list; {recall['PopRank']:.0%} by popularity.")
     _print_table(
-        "csrr suspects: the clicks that look most like noise",
-        ("user", "item", "title", "score"),
-        facts["suspects"],
+        "csrr suspects: the clicks that look most like noise", ("user", "item", "title", "score"), facts["suspects"]
     )
     say(
         f"  Of the {planted['n_top']} most suspect, {planted['share_of_top']:.0%} were planted as noise or as a whim of"

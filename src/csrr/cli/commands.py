@@ -129,7 +129,9 @@ class App(Group):
         return code if isinstance(code, int) else 0
 
 
-@click.group(cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(package_name="csrr", message="csrr %(version)s", help="Print the version.")
 @click.pass_context
 def app(ctx: click.Context) -> None:

@@ -202,7 +202,7 @@ spreadsheet_option = click.option(
     is_flag=True,
     help="Write the CSV for a spreadsheet: texts that begin like a formula get an apostrophe in front.",
 )
-k_option = click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="Length of the list.")
+k_option = click.option("-k", type=click.IntRange(min=1), default=10, help="Length of the list.")
 log_argument = click.argument("log", type=click.Path())
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 
@@ -304,7 +304,6 @@ kind_option = click.option(
     "--model",
     default="csrr",
     metavar="NAME",
-    show_default=True,
     callback=_read_kind,
     shell_complete=complete_kind,
     help=f"The kind of model: {', '.join(KINDS)}.",
