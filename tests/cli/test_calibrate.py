@@ -105,11 +105,11 @@ def test_the_share_and_the_plot(parts, tmp_path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--observed-share", 0], "--observed-share 0: it must be above 0 and at most 1"),
-        (["--observed-share", "nan"], "--observed-share nan"),
+        (["--observed-share", 0], "0.0 is not in the range 0<x<=1"),
+        (["--observed-share", "nan"], "--observed-share=nan must be a number > 0 and <= 1"),
         (["--miss", 1], "--miss and --false-alarm go together"),
-        (["--miss", -1, "--false-alarm", 1], "--miss -1: a cost must be a finite number above 0"),
-        (["--miss", 1, "--false-alarm", 0], "--false-alarm 0: a cost must be"),
+        (["--miss", -1, "--false-alarm", 1], "'--miss': -1.0 is not in the range"),
+        (["--miss", 1, "--false-alarm", 0], "'--false-alarm': 0.0 is not in the range"),
         (["--plot", "p.png"], "the name must end in .svg or .html"),
     ],
 )

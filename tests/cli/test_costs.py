@@ -24,7 +24,7 @@ def test_it_says_what_the_library_says(log_file):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("--miss", 0, "--false-alarm", 1), "--miss=0.0 must be a number > 0"),
+        (("--miss", 0, "--false-alarm", 1), "'--miss': 0.0 is not in the range"),
         (("--miss", 1), "--false-alarm"),
         (("--miss", 1, "--false-alarm", 1, "--plot", "x.png"), ".svg or .html"),
     ],

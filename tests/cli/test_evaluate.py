@@ -160,7 +160,7 @@ def test_parameters_of_a_model_that_is_fitted(log_file):
         (("--threshold", "nan"), "error: --threshold=nan: it must be a number"),
         (("--model", "ease", "--model", "wrmf", "-p", "reg"), "-p reg: write NAME=VALUE"),
         (("--model", "ease", "--model", "EASE"), "--model names the same kind twice"),
-        (("--model", "ease", "--model", "m.csrr"), "--model m.csrr: of several models each must be a kind to fit"),
+        (("--model", "ease", "--model", "m.csrr"), "--model m.csrr: several models must be kinds to fit"),
         (("--model", "ease", "--model", "wrmf", "--loss", "I"), "--loss: none of the models has such a parameter"),
         (("--model", "ease", "--model", "wrmf", "-p", "k=2"), "-p k=2: none of the models has such a parameter"),
     ],

@@ -53,26 +53,22 @@ SHARED = ("seed", "threads")
 @click.option("--test", metavar="LOG2", help="Fit to LOG and test on this log.")
 @opts.split_option
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.8 if nothing is said).")
-@click.option("--last", type=click.IntRange(min=1), help="Test on each user's last events, this many.")
+@click.option("--last", type=opts.COUNT, help="Test on each user's last events, this many.")
 @click.option(
     "--cold-items",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="SHARE",
-    help="Hide this share of the items with all their events, and test on these; with --items, by what they are like.",
+    help="Hide this share of the items whole, and test on these; with --items, by what they are like.",
 )
 @click.option("--at", metavar="TIME", help="Test on events from this time on, such as 2000-12-31.")
 @click.option("--rolling", is_flag=True, help="Fit until one time after another, and test on all that comes after.")
 @click.option("--every", metavar="DAYS", help="With --rolling: the time from one fit to the next, such as 30d or 12h.")
 @click.option("--fold-in", is_flag=True, help="With --rolling: older fits see the histories until the window.")
 @click.option("--plot", type=opts.PLOT_FILE, help="With --rolling: draw it, .svg or .html.")
-@click.option("-k", "lengths", type=click.IntRange(min=1), multiple=True, help="Length of a list; may be repeated.")
+@click.option("-k", "lengths", type=opts.COUNT, multiple=True, help="Length of a list; may be repeated.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="What to measure; may be repeated.")
 @click.option("--threshold", type=float, help="Scores above it count as recommended in cell_recall, sum and cost.")
-@click.option(
-    "--miss-weight",
-    type=click.FloatRange(0, 1),
-    help="c_p in cost and mu_p in sum, of 1 in all (0.5 if nothing is said).",
-)
+@click.option("--miss-weight", type=click.FloatRange(0, 1), help="c_p in cost and mu_p in sum, of 1 in all.")
 @click.option("--by", metavar="COLUMN", help="Column of the item table: shares and recall of its categories.")
 @opts.add_options(*opts.ITEM_OPTIONS, *opts.RULE_OPTIONS, *opts.LOG_OPTIONS, *opts.MODEL_OPTIONS, opts.json_option)
 def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool, **options: Any) -> None:
@@ -301,9 +297,7 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
 
     files = [name for name in models if MODELS.find(name) is None]
     if files and len(models) > 1:
-        raise click.UsageError(
-            f"--model {files[0]}: of several models each must be a kind to fit: {', '.join(opts.KINDS)}"
-        )
+        raise click.UsageError(f"--model {files[0]}: several models must be kinds to fit: {', '.join(opts.KINDS)}")
     kinds = [MODELS.find(name) for name in models]
     if len(set(kinds)) < len(kinds):
         raise click.UsageError("--model names the same kind twice")
@@ -376,14 +370,14 @@ def _list_means(found: dict[str, Evaluation]) -> str:
     help='What to try: our space, the paper\'s grid, or a file like {"rank": [64, 128], "reg": {"low": 1, "high": 9}}.',
 )
 @opts.PARAM_OPTION
-@click.option("--trials", type=click.IntRange(min=1), help="Stop after this many trials.")
+@click.option("--trials", type=opts.COUNT, help="Stop after this many trials.")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Stop after this many minutes.")
 @click.option("--metric", default="ndcg@10", help="What makes a model good.")
 @opts.split_option
 @click.option("--ratio", type=float, help="Fit to this share of each user's events (0.9 if nothing is said).")
-@click.option("--last", type=click.IntRange(min=1), help="Validate on each user's last events, this many.")
+@click.option("--last", type=opts.COUNT, help="Validate on each user's last events, this many.")
 @click.option("--at", metavar="TIME", help="Validate on events from this time on, such as 2000-12-31.")
-@click.option("--folds", type=click.IntRange(min=1), help="Number of random splits to take the mean over.")
+@click.option("--folds", type=opts.COUNT, help="Number of random splits to take the mean over.")
 @click.option("--storage", type=opts.NewFile(), help="A file that keeps the search, to go on after a stop.")
 @click.option("-o", "--output", type=opts.NewFile(), help="Write parameters and trials to this JSON file.")
 @click.option("--fit", "fitted", type=opts.NewFile(), help="Fit the best to all of LOG; write it here.")

@@ -10,7 +10,7 @@ import click
 from csrr._base.progress import show_live_line
 from csrr.cli import options as opts
 from csrr.cli.help import Command
-from csrr.cli.output import Failure, print_json, say, show_option
+from csrr.cli.output import Failure, print_json, say
 
 if TYPE_CHECKING:
     import csrr
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 @opts.model_argument
 @click.argument("heldout")
 @opts.model_output
-@click.option(
-    "--observed-share", type=float, default=1.0, help="Share of all choices that the two logs show: above 0, at most 1."
-)
+@click.option("--observed-share", type=opts.SHARE, default=1.0, help="Share of all choices that the two logs show.")
 @click.option(
     "--groups",
     type=click.IntRange(1, 20),
@@ -33,8 +31,8 @@ if TYPE_CHECKING:
     help="Groups of items by popularity, and of users by activity, with a curve for each pair; 1: one curve for all.",
 )
 @click.option("--plot", type=opts.PLOT_FILE, help="Draw probabilities against rates: .svg or .html.")
-@click.option("--miss", type=float, help="Cost of a missed choice, to find the best threshold; with --false-alarm.")
-@click.option("--false-alarm", type=float, help="Cost of a false alarm; with --miss.")
+@click.option("--miss", type=opts.COST, help="Cost of a missed choice, to find the best threshold; with --false-alarm.")
+@click.option("--false-alarm", type=opts.COST, help="Cost of a false alarm; with --miss.")
 @opts.add_options(*opts.LOG_OPTIONS, opts.json_option)
 def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_json: bool, **options: Any) -> None:
     """Learn how probable a choice is at each score of MODEL.
@@ -61,7 +59,8 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
     import csrr
     from csrr.results.table import ResultTable
 
-    _check_usage(options)
+    if (options["miss"] is None) != (options["false_alarm"] is None):
+        raise click.UsageError("--miss and --false-alarm go together")
     opts.check_expendable(output)
     fitted = opts.load_model(model)
     with show_live_line() as line:
@@ -91,17 +90,6 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
             say(_describe_worst(what, found))
     if choice is not None:
         say(_describe_choice(choice))
-
-
-def _check_usage(options: dict[str, Any]) -> None:
-    if not 0 < options["observed_share"] <= 1:
-        raise click.UsageError(f"--observed-share {options['observed_share']:g}: it must be above 0 and at most 1")
-    costs = {name: options[name] for name in ("miss", "false_alarm")}
-    if (costs["miss"] is None) != (costs["false_alarm"] is None):
-        raise click.UsageError("--miss and --false-alarm go together")
-    for name, cost in costs.items():
-        if cost is not None and not 0 < cost < float("inf"):
-            raise click.UsageError(f"{show_option(name)} {cost:g}: a cost must be a finite number above 0")
 
 
 def _judge(model: csrr.Recommender, events: csrr.Log, observed_share: float, n_groups: int) -> csrr.Reliability:
@@ -156,8 +144,8 @@ def _describe_choice(choice: dict[str, Any]) -> str:
 
 @click.command(cls=Command)
 @opts.log_argument
-@click.option("--miss", type=float, required=True, help="What a missed choice costs.")
-@click.option("--false-alarm", type=float, required=True, help="What a recommendation costs that is not taken.")
+@click.option("--miss", type=opts.COST, required=True, help="What a missed choice costs.")
+@click.option("--false-alarm", type=opts.COST, required=True, help="What a recommendation costs that is not taken.")
 @click.option("--ratio", "ratios", type=float, multiple=True, help="A weight of clicks to fit with; may be repeated.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the split.")
 @click.option("--plot", type=opts.PLOT_FILE, help="Draw the curve: .svg or .html.")
@@ -218,7 +206,7 @@ popularity_option = click.option(
 @click.command(cls=Command)
 @opts.model_argument
 @click.option("--by", type=click.Choice(["event", "user", "item"]), default="event", help="What to list.")
-@click.option("-n", type=click.IntRange(min=1), default=20, help="Number of rows to print.")
+@click.option("-n", type=opts.COUNT, default=20, help="Number of rows to print.")
 @click.option("--min-score", type=click.FloatRange(0, 1), default=0.0, help="Only what has at least this score.")
 @popularity_option
 @click.option("--stability", is_flag=True, help="Refit with small changes, and say what stays.")
@@ -273,7 +261,7 @@ def suspects(model: Path, by: str, n: int, stability: bool, output: Path | None,
 @click.option("--dry-run", is_flag=True, help="Show how much would be removed, and examples; write nothing.")
 @click.option(
     "--above",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=opts.SHARE,
     help="Remove events with a larger score.  [default: 1 % of the events at most, of those above 0.5]",
 )
 @popularity_option

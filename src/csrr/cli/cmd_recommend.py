@@ -132,7 +132,7 @@ def recommend(
 @opts.model_argument
 @click.argument("database", metavar="DATABASE")
 @click.option("--table", default="recommendations", metavar="NAME", help="The table, or schema.table.")
-@click.option("-k", type=click.IntRange(min=1), default=20, help="Length of the lists.")
+@click.option("-k", type=opts.COUNT, default=20, help="Length of the lists.")
 @click.option("--scores/--no-scores", default=True, help="Whether to write scores.")
 @click.option("--titles", is_flag=True, help="Write the titles of items.")
 @opts.add_options(*LIMIT_OPTIONS)
@@ -362,16 +362,13 @@ def info(model: Path, as_json: bool) -> None:
     default="all",
     help="All of the scores, or those of the factors, without neighbors.",
 )
-@click.option("--dims", type=click.IntRange(min=1), help="Number of dimensions; without it, as few as keep --recall.")
+@click.option("--dims", type=opts.COUNT, help="Number of dimensions; without it, as few as keep --recall.")
 @click.option("--index", metavar="KIND", help="What faiss's index_factory takes; Flat is exact.")
-@click.option("-k", type=click.IntRange(min=1), default=20, help="Length of the lists compared.")
+@click.option("-k", type=opts.COUNT, default=20, help="Length of the lists compared.")
 @click.option(
-    "--recall",
-    type=click.FloatRange(min=0, max=1, min_open=True),
-    default=0.99,
-    help="Share of the lists to keep if the model ranks the candidates.",
+    "--recall", type=opts.SHARE, default=0.99, help="Share of the lists to keep if the model ranks the candidates."
 )
-@click.option("--sample", type=click.IntRange(min=1), default=1000, help="Number of users to compare.")
+@click.option("--sample", type=opts.COUNT, default=1000, help="Number of users to compare.")
 @opts.json_option
 def export(model: Path, output: Path, as_json: bool, **options: Any) -> None:
     """Write the vectors of MODEL to a folder, for vector search.

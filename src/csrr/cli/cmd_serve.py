@@ -91,9 +91,7 @@ def serve(model: Path, host: str, state: Path | None, limits: tuple[str, ...], *
         raise Failure(f"{model} is not a csrr model; csrr fit makes one")
     is_ours, has_keys = guard.is_loopback(host), bool(guard.read_keys(keys))
     if not is_ours and not options["is_open"] and not has_keys:
-        raise Failure(
-            f"{host} can be reached from other machines, and there are no keys: make one with --new-key, or say --open"
-        )
+        raise Failure(f"{host} can be reached by others, and there are no keys: make one with --new-key, or say --open")
     settings = processes.Settings(
         model=os.fspath(model.resolve()),
         state=os.fspath(folder.resolve()),

@@ -43,9 +43,9 @@ def parse_column(text: str) -> str | int | bool:
     return int(text) if text.isdecimal() else text
 
 
-def _make_column_option(role: str, what: str) -> Callable[[Decorated], Decorated]:
+def _make_column_option(role: str, what: str, flag: str = "") -> Callable[[Decorated], Decorated]:
     help = f"Column of {what}: its name or number, or none."
-    return _log_option(f"--{role}-column", role, type=parse_column, metavar="COLUMN", help=help)
+    return _log_option(flag or f"--{role}-column", role, type=parse_column, metavar="COLUMN", help=help)
 
 
 LOG_OPTIONS = (
@@ -55,12 +55,7 @@ LOG_OPTIONS = (
     _make_column_option("item", "item ids"),
     _make_column_option("rating", "ratings"),
     _make_column_option("weight", "weights, such as play counts"),
-    _log_option(
-        "--event",
-        type=parse_column,
-        metavar="COLUMN",
-        help="Column of event types, such as view and buy: its name or number; needs --weight.",
-    ),
+    _make_column_option("event", "event types, such as view and buy, which need --weight", "--event"),
     _log_option(
         "--weight",
         "weights",
@@ -155,6 +150,9 @@ class NewFile(click.Path):
 
 
 PLOT_FILE = NewFile(".svg", ".html")
+SHARE = click.FloatRange(0, 1, min_open=True)
+COST = click.FloatRange(0, 1e300, min_open=True)
+COUNT = click.IntRange(min=1)
 model_output = click.option("-o", "--output", type=NewFile(), required=True, help="The model file to write.")
 
 # Where a name of mixed case falls into words: Item|KNN, MC|Shift, CSRR|e.
@@ -202,7 +200,7 @@ spreadsheet_option = click.option(
     is_flag=True,
     help="Write the CSV for a spreadsheet: texts that begin like a formula get an apostrophe in front.",
 )
-k_option = click.option("-k", type=click.IntRange(min=1), default=10, help="Length of the list.")
+k_option = click.option("-k", type=COUNT, default=10, help="Length of the list.")
 log_argument = click.argument("log", type=click.Path())
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 
