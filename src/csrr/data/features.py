@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -194,21 +194,6 @@ class FeatureTable:
         except DataError:
             return False
         return True
-
-    def list_batches(self, size: int) -> Iterator[FeatureTable]:
-        """Return the rows in batches.
-
-        Parameters
-        ----------
-        size
-            The number of rows of a batch.
-
-        Returns
-        -------
-        batches
-            Tables, in the order of the ids.
-        """
-        return (self.take(np.arange(first, min(first + size, len(self)))) for first in range(0, len(self), size))
 
     def match_type(self, known: IdMap, kind: Kind = "item") -> FeatureTable:
         """Return the table with ids of the type of others: 7 and "7" are the same item.

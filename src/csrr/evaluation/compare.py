@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from csrr._base.arrays import Float64Array
+from csrr._base.text import find_best
 from csrr.data.errors import DataError
 from csrr.evaluation.evaluate import Evaluation
 from csrr.evaluation.statistics import PairedTest, compare_paired, correct_holm
@@ -280,16 +281,13 @@ class EvaluationTable(TabularResult):
         return self.best
 
     def __repr__(self) -> str:
-        shown = {name: [f"{mean:.4f}" for mean in self.table()[name].tolist()] for name in self.metrics}
-        best = {
-            name: f"{(max if end == 'max' else min)(self.table()[name].tolist()):.4f}"
-            for name, end in self.best.items()
-        }
+        header, body = ["model", *self.metrics], [list(line) for line in self.table().lines()]
+        best = find_best(header, body, self.best)
         lines = [
-            [model, *(f"{shown[name][row]}{'*' if shown[name][row] == best[name] else ' '}" for name in self.metrics)]
-            for row, model in enumerate(self.evaluations)
+            [model, *(f"{mean:.4f}{'*' if (row, column) in best else ' '}" for column, mean in enumerate(means, 1))]
+            for row, (model, *means) in enumerate(body)
         ]
-        return f"{self._heading()}; * the best of a column\n{format_text_table(['model', *self.metrics], lines)}"
+        return f"{self._heading()}; * the best of a column\n{format_text_table(header, lines)}"
 
     # For csrr.plot
 

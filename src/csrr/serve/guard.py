@@ -7,7 +7,6 @@ import hashlib
 import hmac
 import ipaddress
 import json
-import os
 import secrets
 import time
 from collections.abc import Collection, Sequence
@@ -204,10 +203,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def is_writable(folder: Path) -> bool:
-    """Return whether files can be made in a folder, which may have to be made itself."""
-    while not folder.exists():
-        folder = folder.parent
-    return os.access(folder, os.W_OK)

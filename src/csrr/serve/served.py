@@ -298,11 +298,6 @@ class ModelHolder:
         assert self._served is not None
         return self._served
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether there is a model."""
-        return self._served is not None
-
     def open(self) -> None:
         """Load the model; of a file that cannot be loaded, the latest copy."""
         self._folder.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,8 @@ MOST_CONNECTIONS = 1024
 """The connections that a worker holds."""
 MOST_HEAD = 2**16
 """The bytes that the head of a request may have."""
+SHARED = ("state", "events", "events_table", "hosts", "needs_key", "limits")
+"""The settings that the application takes as they are."""
 _BUSY = b'{"error":"too many requests are waiting; try again later"}'
 
 
@@ -124,12 +126,7 @@ def run_worker(settings: Settings, number: int, listening: int, shared: int) -> 
     """Answer requests until told to end; return the exit code."""
     service = make_app(
         settings.model,
-        state=settings.state,
-        events=settings.events,
-        events_table=settings.events_table,
-        hosts=settings.hosts,
-        needs_key=settings.needs_key,
-        limits=settings.limits,
+        **{name: getattr(settings, name) for name in SHARED},
         meters=Meters(list_paths(), shared, number, settings.workers),
         worker=number,
     )

@@ -59,10 +59,6 @@ class Made:
             return (self._folder / f"{kind}.error").read_text()
         return None
 
-    def open(self, kind: Kind) -> dict[str, Any]:
-        """Return its arrays."""
-        return self.map if kind == "map" else self.noise
-
     @cached_property
     def map(self) -> dict[str, Any]:
         """The places of the items, and the singular values of the scores."""
