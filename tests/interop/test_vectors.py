@@ -202,7 +202,7 @@ def test_without_the_library_it_is_said_which(log, tmp_path, monkeypatch):
     csrr.WRMF(2, max_iter=1).fit(log).save(tmp_path / "m.csrr")
     result = in_process("export", tmp_path / "m.csrr", "--to", "faiss", "-o", tmp_path / "out")
     assert result.exit_code == 2
-    assert "export needs faiss-cpu: pip install 'csrr[vectors]'" in result.stderr
+    assert "export needs faiss: pip install 'csrr[vectors]'" in result.stderr
 
 
 def test_the_command_prints_the_recall(with_neighbors, tmp_path):

@@ -1,7 +1,8 @@
-"""Names of array types, one meaning each (docstrings say the shapes); Arrow tables for pandas."""
+"""Names of array types, one meaning each (docstrings say the shapes); Arrow tables for pandas; optional modules."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,9 +27,14 @@ Rows = NDArray[np.integer[Any]]
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:
     """Return an Arrow table as a pandas DataFrame."""
-    try:
-        import pandas  # noqa: F401
-    except ImportError:
-        raise ImportError("to_frame needs pandas: pip install 'csrr[pandas]', or use to_arrow") from None
+    import_optional("pandas", "to_frame", "pandas")
     frame: pd.DataFrame = table.to_pandas()
     return frame
+
+
+def import_optional(module: str, needed_for: str, extra: str) -> Any:
+    """Return a module that csrr does not need otherwise; an ImportError says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ImportError(f"{needed_for} needs {module}: pip install 'csrr[{extra}]'") from None

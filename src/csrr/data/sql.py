@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from csrr._base.arrays import import_optional
 from csrr._base.text import quote_names, show_argument, show_value
 from csrr.data.columns import Column, name_column, scale_to_seconds
 from csrr.data.errors import DataError, name_in_errors, name_table_row, reword_errors
@@ -294,11 +295,7 @@ def open_database(address: Any) -> Iterator[Any]:
 def connect_for_writing(address: str) -> Any:
     """Return a connection to PostgreSQL, or to an SQLite file, which is made if there is none; commits are durable."""
     if is_postgresql(address):
-        try:
-            import psycopg
-        except ImportError:
-            raise DataError("to write to PostgreSQL needs psycopg: pip install 'csrr[postgres]'") from None
-        return psycopg.connect(address, connect_timeout=5)
+        return import_optional("psycopg", "to write to PostgreSQL", "postgres").connect(address, connect_timeout=5)
     if (path := find_sqlite_file(address)) is None:
         raise DataError(
             f"{show_value(address)}: give postgresql://me@host/shop or the path of an SQLite file to write to"
@@ -333,11 +330,7 @@ def _open_sqlite(path: Path) -> sqlite3.Connection:
 
 
 def _make_engine(address: str) -> Any:
-    try:
-        import sqlalchemy
-    except ImportError:
-        extra = "postgres" if is_postgresql(address) else "sql"
-        raise DataError(f"this URL needs a driver: pip install 'csrr[{extra}]'; or pass a connection") from None
+    sqlalchemy = import_optional("sqlalchemy", "this database URL", "postgres" if is_postgresql(address) else "sql")
     with reword_errors(Exception, "the database URL cannot be used"):  # also of a driver, or one not installed
         url = sqlalchemy.make_url(address)
         file = str(url.database or ":memory:") if url.get_backend_name() == "sqlite" else ":memory:"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from csrr._base.arrays import import_optional
 from csrr._base.files import try_lock
 from csrr.data.errors import DataError
 from csrr.data.log import Log
@@ -359,7 +360,7 @@ def open_study(
     A file of another search, or one that another process is using, is refused. The lock is on an empty file beside it,
     `.NAME.held`, which stays.
     """
-    optuna = _import_optuna()
+    optuna = import_optional("optuna", "tuning", "tune")
     pruner = (
         optuna.pruners.NopPruner()
         if warm_up is None
@@ -396,16 +397,8 @@ class _NoLock:
         return
 
 
-def _import_optuna() -> Any:
-    try:
-        import optuna
-    except ImportError:
-        raise ImportError("tuning needs Optuna: pip install 'csrr[tune]'") from None
-    return optuna
-
-
 def _create_study(storage: Any, pruner: Any) -> Any:
-    optuna = _import_optuna()
+    optuna = import_optional("optuna", "tuning", "tune")
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from csrr._base.arrays import import_optional
 from csrr._base.text import quote_names, show_value
 from csrr.data.errors import DataError, reword_errors
 from csrr.data.ids import drop_unused
@@ -204,10 +205,7 @@ def _keep(log: Log, mask: Any) -> Log:
 def _open_writer(address: Any, table: str, schema: pa.Schema) -> Iterator[WriteTable]:
     """Give a function that writes rows into the new content of a table, which replaces the old one at the end."""
     if is_postgresql(address):
-        try:
-            import psycopg
-        except ImportError:
-            raise ImportError("lists for PostgreSQL need psycopg: pip install 'csrr[postgres]'") from None
+        psycopg = import_optional("psycopg", "to write to PostgreSQL", "postgres")
         with (
             reword_errors(psycopg.Error, "the database says"),
             psycopg.connect(address, application_name="csrr publish") as connection,

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 import pyarrow as pa
 
-from csrr._base.arrays import Float32Array, Int32Array, Int64Array, Rows
+from csrr._base.arrays import Float32Array, Int32Array, Int64Array, Rows, import_optional
 from csrr._base.files import atomic_write, write_text
 from csrr._base.text import format_html_facts
 from csrr._base.threads import n_threads
@@ -159,7 +159,7 @@ class FaissIndex(VectorIndex):
 
     def __init__(self, items: Float32Array, kind: str | None) -> None:
         """Build the index; "Flat" is exact."""
-        faiss = _import("faiss", "faiss-cpu")
+        faiss = import_optional("faiss", "export", "vectors")
         self.kind = kind or f"HNSW{LINKS}"
         try:
             self.index: Any = faiss.index_factory(items.shape[1], self.kind, faiss.METRIC_INNER_PRODUCT)
@@ -181,7 +181,7 @@ class FaissIndex(VectorIndex):
         return np.asarray(rows, np.int64)
 
     def write(self, folder: Path) -> None:
-        faiss = _import("faiss", "faiss-cpu")
+        faiss = import_optional("faiss", "export", "vectors")
         with atomic_write(folder / self.file_name) as file:
             file.write(faiss.serialize_index(self.index).tobytes())
 
@@ -197,7 +197,7 @@ class HnswlibIndex(VectorIndex):
 
     def __init__(self, items: Float32Array, kind: str | None) -> None:
         """Build the index."""
-        hnswlib = _import("hnswlib", "hnswlib")
+        hnswlib = import_optional("hnswlib", "export", "vectors")
         if kind is not None:
             raise ParameterError.of("index", kind, "goes with faiss; hnswlib has one kind")
         self.kind = f"HNSW{LINKS}"
@@ -225,15 +225,6 @@ class HnswlibIndex(VectorIndex):
 
 
 INDEXES: dict[str, type[FaissIndex] | type[HnswlibIndex]] = {"faiss": FaissIndex, "hnswlib": HnswlibIndex}
-
-
-def _import(module: str, package: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(module)
-    except ImportError:
-        raise ImportError(f"export needs {package}: pip install 'csrr[vectors]'") from None
 
 
 FEW = 5
