@@ -81,6 +81,8 @@ BLOCKS = {
     "docs/concepts/features.md": {
         "features, cold": features.make_cold,
         "features, warm": features.make_warm,
+        "features, mixed": features.make_mixed,
+        "features, cost": features.make_cost,
         "features, stream": features.make_stream,
     },
     "docs/concepts/engines.md": {

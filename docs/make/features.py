@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from benchmarks.features import DATA, GROUPS, SYSTEMS
+from benchmarks.features import DATA, GROUPS, MORE, SYSTEMS
 from benchmarks.keep import RESULTS, read_results
 
-NAMES = {"citeulike-a": "CiteULike-a, tags", "toys": "Toys, attributes", "sports": "Sports, attributes"}
+NAMES = {
+    "citeulike-a": "CiteULike-a, tags",
+    "toys": "Toys, attributes",
+    "sports": "Sports, attributes",
+    "ml-100k": "MovieLens-100K, titles and genres",
+    "ml-1m": "MovieLens-1M, titles and genres",
+}
 MEASURES = ("recall@20", "ndcg@20", "recall@100")
 
 
@@ -28,17 +34,47 @@ def make_cold() -> str:
 def make_warm() -> str:
     """Return a row for each data set: NDCG@20 without features and with them, by the events of the item."""
     kept = read_results(RESULTS / "features.json")
-    parts = ["all", *(f"{low} to {high}" for low, high in GROUPS)]
+    parts = ["all", *(f"{low} to {high}" for low, high in GROUPS), "among all items"]
     labels = ["all events", *(f"{low} to {high}" if high < 10**6 else f"{low} and more" for low, high in GROUPS)]
+    labels.append("all, with new items in lists")
     lines = [f"| data | {' | '.join(labels)} |", f"|---|{'---|' * len(labels)}"]
-    for name in DATA:
-        row = kept.get(f"warm/{name}/warm")
+    for name in (*DATA, *MORE):
+        row = kept.get(f"warm/{name}")
         if row is not None:
             cells = [
                 " → ".join(f"{row[part][which]:.4f}".lstrip("0") for which in ("without", "with")) for part in parts
             ]
             lines.append(f"| {NAMES[name]} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def make_mixed() -> str:
+    """Return a row for each data set and system: hidden items among all items."""
+    kept = read_results(RESULTS / "features.json")
+    lines = ["| data | system | places | found: their events | others | NDCG@20 |", "|---|---|---|---|---|---|"]
+    labels = {
+        "CSRR with their events": "`CSRR()` that knows them",
+        "CSRR": "`CSRR()` by features",
+        "content neighbors": "content neighbors",
+    }
+    for name in (*DATA, *MORE):
+        row = kept.get(f"mixed/{name}")
+        for system, label in labels.items() if row is not None else ():
+            found = row[system]
+            cells = [f"{100 * found[each]:.1f} %" for each in ("places", "hidden found", "others found")]
+            ndcg = f"{found['ndcg@20']:.4f}".lstrip("0")
+            lines.append(f"| {NAMES[name]} | {label} | {' | '.join(cells)} | {ndcg} |")
+    return "\n".join(lines) + "\n"
+
+
+def make_cost() -> str:
+    """Return what features add to a fit, and the time in which an item is added, in a sentence."""
+    kept = read_results(RESULTS / "features.json")
+    cost, stream = kept.get("cost"), kept.get("stream")
+    if cost is None or stream is None:
+        return ""
+    more = 100 * (sum(cost["with"]) / sum(cost["without"]) - 1)
+    return f"Features add {more:.0f} % to the CPU time of `CSRR()` on Toys; one item is added in {1e3 * stream['one']:.1f} ms.\n"
 
 
 def make_stream() -> str:

@@ -142,3 +142,47 @@ def test_an_interrupt_leaves_the_model_as_it_was(parts, tmp_path):
     assert (command.returncode, told.splitlines()[-1]) == (130, "interrupted: nothing was written")
     assert file.read_bytes() == (parts / "m.csrr").read_bytes()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["m.csrr", "new.csv"]
+
+
+@pytest.fixture(scope="module")
+def tagged(parts):
+    """A model of the old events that knows what items are like, and tables of theirs."""
+    rows = [f"{item},kind {item % 4},{item % 7}" for item in range(60)]
+    (parts / "catalog.csv").write_text("\n".join(["item,kind,price", *rows]))
+    (parts / "new-items.csv").write_text("item,kind,price\n900,kind 1,2\n901,kind 3,nan\n")
+    words = ["-p", "reg_low_rank=noise", "-p", "neighbors=10", "-p", "reg_neighbors=3"]
+    fitted = in_process("fit", parts / "old.csv", "-o", parts / "t.csrr", "--items", parts / "catalog.csv", *words)
+    assert "Features of 60 of 60: kind (4 values), price (number)" in fitted.stdout
+    return parts
+
+
+def test_new_items_are_added_without_a_log(tagged, tmp_path):
+    file = tmp_path / "t.csrr"
+    result = in_process("update", tagged / "t.csrr", "--items", tagged / "new-items.csv", "-o", file)
+    assert "x 62 items (2 new)" in result.stdout
+    assert "without a fit" in result.stdout
+    assert as_json("update", file, "--items", tagged / "catalog.csv")["added"]["items"] == 0
+    told = in_process("recommend", file, "--user", 3, "-k", 50, "--explain", "--columns", "kind").stdout
+    assert "; both kind kind " in told
+    events = as_json("update", file, tagged / "new.csv", "--items", tagged / "new-items.csv")["added"]["events"]
+    assert events == csrr.load(file).seen_.nnz - csrr.load(tagged / "t.csrr").seen_.nnz
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("item,kind\n900,kind 1\n900,kind 2\n901,kind 1\n", None),
+        ("item,kind,price\n900,kind 1,2\n900,kind 2,3\n", "the item 900 is there twice, in line 2"),
+        ("item,color\n900,red\n901,red\n", "none of the columns that the model knows, 'kind', 'price'; it has 'color'"),
+        ("item,kind\n900,unheard of\n", "1 of 1 items have no value that the model knows"),
+        ("item,kind\n", "the item table has no rows"),
+        ("", "the file is empty"),
+        ("kind,price\nkind 1,2\n", "name it with --items-id="),
+    ],
+)
+def test_tables_of_new_items_are_clear_or_refused(tagged, tmp_path, table, says):
+    (tmp_path / "new.csv").write_text(table)
+    result = in_process("update", tagged / "t.csrr", "--items", tmp_path / "new.csv", "-o", tmp_path / "t.csrr")
+    assert (says or "") in result.stderr
+    assert (result.exit_code == 0) == (tmp_path / "t.csrr").exists()
+    assert "Traceback" not in result.stderr

@@ -250,7 +250,10 @@ def _print_lists(recs: Recommendations, reasons: list[list[dict[str, Any]]] | No
 
 
 def _format_reason(reason: list[dict[str, Any]]) -> str:
-    reasons = [f"{format_cell(row.get('title') or row['item'], 40)} ({row['amount']:+.3f})" for row in reason]
+    reasons = []
+    for row in reason:
+        shared = f"; both {format_cell(row['shared'], 60)}" if row.get("shared") else ""
+        reasons.append(f"{format_cell(row.get('title') or row['item'], 40)} ({row['amount']:+.3f}{shared})")
     return f"      because of {', '.join(reasons)}" if reasons else ""
 
 
