@@ -74,7 +74,8 @@ def make_cost() -> str:
     if cost is None or stream is None:
         return ""
     more = 100 * (sum(cost["with"]) / sum(cost["without"]) - 1)
-    return f"Features add {more:.0f} % to the CPU time of `CSRR()` on Toys; one item is added in {1e3 * stream['one']:.1f} ms.\n"
+    one = f"one item is added in {1e3 * stream['one']:.1f} ms"
+    return f"Features add {more:.0f} % to the CPU time of `CSRR()` on Toys; {one}.\n"
 
 
 def make_stream() -> str:

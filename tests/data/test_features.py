@@ -58,7 +58,7 @@ def test_what_says_nothing_is_left_out_and_told():
     for part in (
         "uid: 6 of 6 values are of one row only",
         "a column of ids",
-        "shop: 1 values are the same",
+        "shop: 1 of 1 values are of all rows",
         "price: constant",
     ):
         assert part in notes
@@ -121,6 +121,9 @@ def test_many_words_are_cut_to_those_of_most_rows(monkeypatch):
         ({"item": [1, 2], "v": [[1.0, None], [1.0, 2.0]]}, {}, "missing or infinite"),
         ({"item": [1, 2, 3], "p": [1.0, np.inf, 2.0]}, {}, "infinite"),
         (np.array([[1, np.nan]]), {}, "row 0"),
+        (np.zeros((3, 2)), {}, "only zeros"),
+        ({"item": [1, 2, 3], "p": [1.0, 1e300, 2.0]}, {}, "more than 1e"),
+        ({"item": [], "p": []}, {}, "no rows"),
         (np.ones((2, 2)), {"ids": [1]}, "1 ids for 2 rows"),
         (sparse.csr_array(np.array([[1.0, -1.0]])), {}, "below 0"),
         (sparse.eye_array(2), {"names": ["a"]}, "2 columns"),

@@ -25,13 +25,14 @@ from csrr.data.items import (
     ItemColumn,
     ItemTable,
     check_distinct,
+    find_ids,
     make_item_table,
     match_id_type,
     open_item_file,
 )
 from csrr.data.matrix import check_sparse, is_matrix
 from csrr.data.sources import choose_limit, open_files
-from csrr.data.tables import ColumnKey, Table, find_column, is_table, normalize_name, open_table
+from csrr.data.tables import ColumnKey, Table, is_table, normalize_name, open_table
 from csrr.parameters import ParameterError
 
 Kind = Literal["item", "user"]
@@ -39,6 +40,8 @@ MOST_FEATURES = 30_000
 """The most categories and words that are used: those of most items."""
 MOST_STANDARD = 3.0
 """Standardized numbers end here."""
+LARGEST = 1e100
+"""Of larger numbers no standard deviation can be computed."""
 NUMBER_SHARE = 0.5
 """The length of all numbers of an item together, where its categories have 1: they say less."""
 FEW_NAMES, WORDY = 3, 2.5
@@ -323,7 +326,7 @@ def _is_by_id(source: Mapping[Any, Any], id: ColumnKey, kind: Kind) -> bool:
         return False
     names = tuple(map(str, source))
     return (
-        id is None and not any(normalize_name(name) == "id" for name in names) and _find_ids(None, names, kind) is None
+        id is None and not any(normalize_name(name) == "id" for name in names) and find_ids(None, names, kind) is None
     )
 
 
@@ -342,16 +345,9 @@ def _read_lists(source: Mapping[Any, Any], kind: Kind, *, is_text: bool = False)
     return FeatureTable(known, {"attribute": ItemColumn("categories", found)}, {})
 
 
-def _find_ids(key: ColumnKey, names: tuple[str, ...], kind: Kind) -> str | None:
-    if (found := find_column(kind, key, names)) is not None:
-        return found
-    plain = [name for name in names if normalize_name(name) == "id"]
-    return plain[0] if len(plain) == 1 else None
-
-
 def _read_table(table: Table, key: ColumnKey, kind: Kind, categories: str | None, limit: Any = None) -> FeatureTable:
     names = tuple(table.columns)
-    id_name = _find_ids(key, names, kind)
+    id_name = find_ids(key, names, kind)
     if id_name is None:
         name_it = f"name it with {show_argument('id', '...')}" if kind == "item" else 'rename it "user" or "id"'
         raise DataError(
@@ -364,7 +360,7 @@ def _read_table(table: Table, key: ColumnKey, kind: Kind, categories: str | None
         return _read_pairs(ids, table.read(others[0]), others[0])
     more = f", or give two columns, {kind} and tag, where several rows of one {kind} are meant"
     check_distinct(ids, id_name, table.where, kind, more)
-    vectors, rows = {}, np.argsort(_sort_key(ids), kind="stable")
+    vectors, rows = {}, pc.array_sort_indices(ids).to_numpy()
     for name in others:
         column = table.read(name)
         if _holds_vectors(column):
@@ -373,10 +369,6 @@ def _read_table(table: Table, key: ColumnKey, kind: Kind, categories: str | None
     title = None if kind == "item" else False
     found = make_item_table(table, id_name, title, rest, categories, limit)
     return FeatureTable(found.items, found.columns, vectors, found.titles)
-
-
-def _sort_key(ids: pa.Array) -> Any:
-    return pc.rank(ids).to_numpy()
 
 
 def _read_pairs(ids: pa.Array, column: Column, name: str) -> FeatureTable:
@@ -504,13 +496,16 @@ class FeatureSpace:
             there = values[np.isfinite(values)]
             if np.isinf(values).any():
                 raise DataError(f"{name_column(name)} has a number that is infinite; correct it", column=name)
+            if len(there) and np.abs(there).max() > LARGEST:
+                raise DataError(f"{name_column(name)} has a number of more than {LARGEST:g}; correct it", column=name)
             if len(there) < 2 or not (spread := float(there.std())) > 1e-12 * float(np.abs(there).max()):
                 notes.append(f"{name}: constant, left out")
                 continue
             used.append(name)
             centers.append(float(there.mean()))
             spreads.append(spread)
-        vectors = {name: each.shape[1] for name, each in table.vectors.items()}
+        vectors = {name: each.shape[1] for name, each in table.vectors.items() if each.any()}
+        notes += [f"{name}: only zeros, left out" for name in table.vectors if name not in vectors]
         if not (kept or used or vectors):
             raise DataError(
                 f"no column of the table says what two rows have in common: {'; '.join(notes) or 'it has no columns'}"
@@ -657,7 +652,7 @@ def _describe_left_out(name: str, counts: AnyArray, n: int, *, is_word: bool) ->
         why = ": a column of ids, or of names that say nothing of others" if all_of_them else ""
         notes.append(f"{name}: {once:,} of {len(counts):,} {what} are of one row only and are left out{why}")
     if always:
-        notes.append(f"{name}: {always:,} {what} are the same in all rows and are left out")
+        notes.append(f"{name}: {always:,} of {len(counts):,} {what} are of all rows and are left out")
     return notes
 
 

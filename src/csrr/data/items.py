@@ -580,7 +580,9 @@ def make_item_table(
 ) -> ItemTable:
     """Return the item table of a table of any kind."""
     names = tuple(table.columns)
-    id_name, title_name = _find_ids(item, names), find_column("title", title, names)
+    id_name, title_name = find_ids(item, names, "item"), find_column("title", title, names)
+    if id_name is None:
+        raise make_no_column_error("item", names)
     if title_name is None and title is None:
         alike = [name for name in names if normalize_name(name) in _TITLES]
         title_name = alike[0] if len(alike) == 1 else None
@@ -609,14 +611,12 @@ def make_item_table(
     return ItemTable(items, found, titles)
 
 
-def _find_ids(item: ColumnKey, names: tuple[str, ...]) -> str:
-    """Return the column of ids: as in a log, or one that is called id."""
-    if (found := find_column("item", item, names)) is not None:
+def find_ids(key: ColumnKey, names: tuple[str, ...], kind: str) -> str | None:
+    """Return the column of ids of items, or users: as in a log, or one that is called id; None for none."""
+    if (found := find_column(kind, key, names)) is not None:
         return found
     plain = [name for name in names if normalize_name(name) == "id"]
-    if len(plain) != 1:
-        raise make_no_column_error("item", names)
-    return plain[0]
+    return plain[0] if len(plain) == 1 else None
 
 
 def check_distinct(ids: pa.Array, column: str, where: RowNamer, kind: str = "item", more: str = "") -> None:
