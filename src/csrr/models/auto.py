@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from csrr.models.csrr_base import CSRRBase
 
 NOTICED = 0.05
-"""The estimated share of noise from which on the search also tries to let events that look like noise count less."""
+"""The estimated share of noise from which on the search tries whether it helps to heed it."""
 POWERS = (1.0, 0.5)
 """The powers of the probabilities of being genuine that are tried."""
 HASTY_RANK = 64
@@ -186,8 +186,8 @@ def choose_settings(model: CSRRBase, log: Log, user_costs: Any = None, item_cost
                 )
                 return choose_by_rule(space.given, f"{note} a search); {_describe(space.given, space)}")
             settings, found_by = search.run(), search
-            if "denoise" in space and not search.is_cut:
-                settings, found_by = _try_denoised(search, settings, start_search)
+            if {"denoise", "reg_sparse"} & space.open and not search.is_cut and search.built.genuine is None:
+                settings, found_by = _heed_noise(search, settings, start_search)
             if search.goes_by_cost and not search.is_cut and (cheaper := found_by.lower_cost(settings)) != settings:
                 # One of many settings may seem to cost less by chance: the costs on other events decide.
                 second = start_search(model.seed + 1, settings.denoise)
@@ -295,18 +295,22 @@ StartSearch = Callable[[int, float, FloatArray | None], Search | None]
 """Takes a seed, the power of the probabilities that events are genuine, and these if they are known."""
 
 
-def _try_denoised(search: Search, best: Settings, start: StartSearch) -> tuple[Settings, Search]:
-    """The best settings, also among those that give events that look like noise less weight, and their search.
+def _heed_noise(search: Search, best: Settings, start: StartSearch) -> tuple[Settings, Search]:
+    """The best settings, also among those for a log with noise, and their search.
 
-    Two estimates of the noise decide whether that is tried at all: a rough one from the SVD that the search has anyway,
-    then that of `suspects`. So a log with little noise takes hardly more time.
+    With V, or with less weight for events that look like noise. Whether these are tried at all is decided by a rough
+    estimate from the SVD that the search has anyway, and by what it does for U alone: other logs hardly take more time.
     """
     try:
-        if search.estimate_noise() < NOTICED:
+        rough = search.estimate_genuine(NOTICED)
+        probe = None if rough is None else start(search.built.seed, POWERS[-1], rough)
+        if probe is None or not search.gains_by(probe):
+            return best, search
+        if "reg_sparse" in search.space:
+            best = search.try_v(best)
+        if "denoise" not in search.space:
             return best, search
         genuine = estimate_genuine_events(search.built)
-        if 1 - genuine.mean() < NOTICED:
-            return best, search
         # Held-out events contain noise, too. But noise that falls evenly over the items favors no way of ranking.
         tried = [each for power in POWERS if (each := start(search.built.seed, power, genuine)) is not None]
         others = [tried[0].run()]

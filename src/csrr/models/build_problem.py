@@ -558,12 +558,12 @@ def estimate_genuine_events(built: ClickProblem) -> FloatArray:
     return estimate_genuine(leave_out_own(strict, factors), built.seed)
 
 
-def estimate_genuine(left: LeaveOneOut, seed: int) -> FloatArray:
+def estimate_genuine(left: LeaveOneOut, seed: int, sampled: int | None = None) -> FloatArray:
     """Return the probability that each click is genuine, (nnz,): the lower one of two.
 
-    Noise may fall evenly over the items, as accidents do, or by their popularity.
+    Noise may fall evenly over the items, as accidents do, or by their popularity. `sampled` items stand for more.
     """
-    worst: FloatArray = np.maximum(*(score_noise(left, popularity, seed).scores for popularity in (0.0, 1.0)))
+    worst: FloatArray = np.maximum(*(score_noise(left, power, seed, sampled).scores for power in (0.0, 1.0)))
     return 1 - worst
 
 

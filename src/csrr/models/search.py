@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from csrr._base.arrays import AnyArray, Rows
+from csrr._base.arrays import AnyArray, FloatArray, Rows
 from csrr._base.threads import TimeUpError, run_ranges
 from csrr.model_parameters import HoldOut
 from csrr.models.build_problem import ClickProblem, Settings, estimate_genuine, is_balanced, leave_out_own
@@ -17,7 +17,7 @@ from csrr.models.fitted_problem import make_click_weights
 from csrr.models.held_out import LIST_LENGTH
 from csrr.numerics.engine import RankingEngine
 from csrr.numerics.factored import Factors
-from csrr.numerics.krylov import LowRankPlusSparse, compute_partial_svd
+from csrr.numerics.krylov import BlockKrylov, LowRankPlusSparse, compute_partial_svd
 from csrr.numerics.neighbors import Factored, Regression, Ridge
 from csrr.numerics.problem import LowRank
 from csrr.numerics.solver import Options, improve, solve
@@ -45,9 +45,9 @@ FUTURE_EVENTS = (1.0, 3.0, 9.0)
 """The numbers of future events for each held-out one that the cost of decisions is averaged over: 9 is all events that
 were fitted."""
 TRIED_REG_SPARSE = 0.65
-"""The `reg_sparse` that is compared with a problem without V."""
-ROUGH_STRENGTH, SAMPLED_USERS = 1.04, 1000
-"""The strength of U, and the number of users, for the estimate of the share of noise."""
+"""The `reg_sparse` that is compared with a problem without V, if the log has noise."""
+SAMPLED_USERS, SAMPLED_ITEMS = 2000, 500
+"""The numbers of users and of items that stand for more where noise is only estimated roughly."""
 TRIAL_COLUMNS, COST_COLUMN = ("rank", *Settings._fields, "ndcg", "error"), "cost"
 """The columns of the table of trials, and one that is there if the cost of decisions was measured."""
 _LOOSE_GAP, _FEW_STEPS, _SMALL_GAIN = 0.05, 8, 0.001
@@ -96,7 +96,7 @@ class Search:
 
     `built` is the problem of the events that remain, `clicks`, csr; `heldout`, csr, are the others, taken in this
     `way`. A default is replaced only if the gain exceeds its standard error. `is_cut` says that the time limit ended
-    the search (`threads.cut_off`).
+    the search (`threads.cut_off`). `balanced` is the best point of equal weights and without V, once it is known.
     """
 
     built: ClickProblem
@@ -106,6 +106,7 @@ class Search:
     way: HoldOut = "random"
     is_cut: bool = False
     trials: dict[Settings, SettingsTrial] = field(default_factory=dict)
+    balanced: Settings | None = None
     _low_ranks: dict[Settings, LowRank] = field(default_factory=dict)
     _svd: tuple[int | None, float, LowRank] | None = None
     _regressions: dict[int, Regression] = field(default_factory=dict)
@@ -130,11 +131,8 @@ class Search:
         best = self._choose_strength(best)
         if "max_rank" in self.space:
             best = self._widen(best)
-        best = self._choose_neighbors(best)
-        best = self._choose_costs(best)
-        return (
-            self.find_better(best, _add_v(best, TRIED_REG_SPARSE), errors=SURE) if "reg_sparse" in self.space else best
-        )
+        self.balanced = self._choose_neighbors(best)
+        return self._choose_costs(self.balanced)
 
     # Steps of the search
 
@@ -168,24 +166,33 @@ class Search:
 
     def _choose_neighbors(self, point: Settings) -> Settings:
         """The point with other neighbors, or none, where that gains more than noise."""
+        self._try_neighbors(point)
         if not point.neighbors:
-            return self.find_best([point])
-        widths = FEWER_NEIGHBORS if "neighbors" in self.space and point.neighbors == NEIGHBORS else ()
-        factors = (1 / RIDGE_STEP, RIDGE_STEP) if "reg_neighbors" in self.space else ()
-        others = [_scale_ridge(point, factor) for factor in factors]
-        none = [point._replace(neighbors=0)] if "neighbors" in self.space else []
-        # All at once: their U is scored once.
-        self.find_best([point, *others, *none, *(point._replace(neighbors=k) for k in widths)])
-        best = self.find_better(point, *others)
+            return point
+        best = self.find_better(point, *self._list_ridges(point))
         if best.reg_neighbors != point.reg_neighbors:
             factor = RIDGE_STEP if best.reg_neighbors > point.reg_neighbors else 1 / RIDGE_STEP
             while (other := self.find_better(best, _scale_ridge(best, factor))) != best:
                 best = other
-        fewer = [best._replace(neighbors=k) for k in widths]
-        if factors:
-            # Fewer weights need less of a penalty.
-            fewer += [_scale_ridge(each, 1 / RIDGE_STEP) for each in fewer]
-        return self.find_better(best, *fewer, *(best._replace(neighbors=0) for _ in none), errors=SURE)
+        none = [point._replace(neighbors=0)] if "neighbors" in self.space else []
+        return self.find_better(best, *self._list_fewer(best), *none, errors=SURE)
+
+    def _try_neighbors(self, point: Settings) -> None:
+        """Try the point with other neighbors: all at once, since their U is scored once."""
+        none = [point._replace(neighbors=0)] if "neighbors" in self.space else []
+        self.find_best([point, *self._list_ridges(point), *self._list_fewer(point), *none])
+
+    def _list_ridges(self, point: Settings) -> list[Settings]:
+        """The point with a weaker and a stronger penalty on neighbors, where that is open."""
+        factors = (1 / RIDGE_STEP, RIDGE_STEP) if "reg_neighbors" in self.space and point.neighbors else ()
+        return [_scale_ridge(point, factor) for factor in factors]
+
+    def _list_fewer(self, point: Settings) -> list[Settings]:
+        """The point with fewer neighbors, where that is open; fewer weights need less of a penalty."""
+        if "neighbors" not in self.space or point.neighbors != NEIGHBORS:
+            return []
+        fewer = [point._replace(neighbors=k) for k in FEWER_NEIGHBORS]
+        return fewer + [_scale_ridge(each, 1 / RIDGE_STEP) for each in fewer if "reg_neighbors" in self.space]
 
     def _widen(self, point: Settings) -> Settings:
         """The point with more neighbors, then with twice the bound on the rank, again and again while that gains.
@@ -200,7 +207,10 @@ class Search:
         # Measured with the same number of neighbors.
         half = point._replace(max_rank=max(1, point.max_rank // 2))
         expected = self._measure_gain(point, self.find_best([half]), SURE)
-        if "neighbors" in self.space:
+        self._try_neighbors(point)
+        fewer = self._list_fewer(point)
+        # More neighbors promise something only where fewer are surely worse.
+        if fewer and self._measure_gain(point, fewer[0], LIKELY) > 0:
             more = point._replace(neighbors=MORE_NEIGHBORS)
             stronger = [_scale_ridge(more, RIDGE_STEP)] if "reg_neighbors" in self.space else []
             best = self.find_best([more, *stronger])
@@ -283,16 +293,51 @@ class Search:
         best = self.find_best([point, *others])
         return best if self._measure_gain(best, point, errors) > 0 else point
 
-    def estimate_noise(self) -> float:
-        """Return a rough but fast estimate of the share of noise, from some of the users."""
-        built = self.built.with_settings(Settings(cost_ratio=1.0, strength=ROUGH_STRENGTH, reg_sparse=1.0))
-        u = self._threshold(built.settings._replace(max_rank=self._svd[0] if self._svd else None))
-        factors = Factors.of(u.trim())
+    def try_v(self, point: Settings) -> Settings:
+        """Return the point with V in its problem if that surely ranks better, else the point."""
+        return self.find_better(point, _add_v(point, TRIED_REG_SPARSE), errors=SURE)
+
+    def estimate_genuine(self, least: float) -> FloatArray | None:
+        """Return a rough but fast estimate of the probability that each event is genuine, (nnz,).
+
+        None if the events of some users show less noise than `least`. U is from the SVD of the search, a step stronger
+        than what ranks best, so that it follows less noise.
+        """
+        assert self.balanced is not None
+        point, seed = _scale_strength(self._narrow(self.balanced), STEP), self.built.seed
+        problem, factors = self.built.with_settings(point).problem, Factors.of(self._threshold(point).trim())
         if factors.users.shape[1] == 0:
-            return 0.0
-        left = leave_out_own(built.problem, factors)
-        some = np.random.default_rng(self.built.seed).permutation(left.pattern.shape[0])[:SAMPLED_USERS]
-        return float(1 - estimate_genuine(left.select(np.sort(some)), self.built.seed).mean())
+            return None
+        left, n_users = leave_out_own(problem, factors), problem.pattern.shape[0]
+        some = np.sort(np.random.default_rng(seed).permutation(n_users)[:SAMPLED_USERS])
+        for each in (left.select(some), left)[n_users <= SAMPLED_USERS :]:
+            genuine = estimate_genuine(each, seed, SAMPLED_ITEMS)
+            if 1 - genuine.mean() < least:
+                return None
+        return genuine
+
+    def gains_by(self, other: Search) -> bool:
+        """Whether U alone ranks better for another search, whose events count less if they look like noise."""
+        assert self.balanced is not None
+        point = self._narrow(self.balanced)
+        other._follow(self._threshold(point), point.max_rank)
+        return bool(other._measure_alone(point).mean() > self._measure_alone(point).mean())
+
+    def _measure_alone(self, point: Settings) -> Scores:
+        """The NDCG of each user with events held out, without neighbors."""
+        alone = self.built.build_regression(0, 0.0)
+        return self._measure_ndcg(self._threshold(point).split(), alone, [np.zeros(alone.support.shape, np.float32)])[0]
+
+    def _narrow(self, point: Settings) -> Settings:
+        """The point with a bound on the rank that is no larger than the first one tried."""
+        return point._replace(max_rank=min(point.max_rank or FIRST_RANK, FIRST_RANK))
+
+    def _follow(self, near: LowRank, max_rank: int | None) -> None:
+        """Take the triplets of the targets from the space that those of nearly the same targets lead to."""
+        problem = self.built.problem
+        operator = LowRankPlusSparse(LowRank.zero(problem.pattern), problem.pattern, self.built.targets)
+        space = BlockKrylov(operator, operator.transposed_times(operator.times(near.right[:, :max_rank])))
+        self._svd = max_rank, 0.0, space.find_triplets(space.width)
 
     def _measure_gain(self, point: Settings, other: Settings, errors: float) -> float:
         """The relative gain in NDCG of a point over another, at least: the mean over users less its standard errors."""

@@ -78,8 +78,11 @@ class NoiseScores(NamedTuple):
     share_at_bottom: float
 
 
-def score_noise(left: LeaveOneOut, popularity: float = 0.0, seed: int = 0) -> NoiseScores:
-    """Return the scores of the clicks, if noise falls on item j in proportion to (its clicks + 1)^popularity."""
+def score_noise(left: LeaveOneOut, popularity: float = 0.0, seed: int = 0, sampled: int | None = None) -> NoiseScores:
+    """Return the scores of the clicks, if noise falls on item j in proportion to (its clicks + 1)^popularity.
+
+    So many items are `sampled` (None: SAMPLED) to stand for a larger catalog.
+    """
     from scipy.optimize import isotonic_regression
 
     users, items = left.pattern.shape
@@ -92,7 +95,7 @@ def score_noise(left: LeaveOneOut, popularity: float = 0.0, seed: int = 0) -> No
     background /= background.mean()
     m, rows, columns = left.pattern.shape[1], left.pattern.rows, left.pattern.indices
     edges, bins = left.bins
-    counts = _count_cells(left, background, seed)
+    counts = _count_cells(left, background, seed, sampled or SAMPLED)
     noise, mean, bottom = _estimate_noise_rates(counts, left.values / background[columns], left.pattern)
     cells = np.maximum(counts.cells, 1e-9)
     excess = np.maximum((np.bincount(bins, minlength=len(edges) + 1) - mean * counts.mass) / cells, 0)
@@ -116,12 +119,12 @@ class _CellCounts:
     low_mass: FloatArray
 
 
-def _count_cells(left: LeaveOneOut, background: FloatArray, seed: int) -> _CellCounts:
+def _count_cells(left: LeaveOneOut, background: FloatArray, seed: int, most: int) -> _CellCounts:
     """Return the counts of all cells, in blocks of users; of a large catalog, from a sample of the items."""
     (n, m), (edges, of_clicks) = left.pattern.shape, left.bins
     items = np.arange(m)
-    if m > SAMPLED:
-        items = np.sort(np.random.default_rng(seed).choice(m, SAMPLED, replace=False))
+    if m > most:
+        items = np.sort(np.random.default_rng(seed).choice(m, most, replace=False))
     density = background[items]
     cells, mass = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
     cuts, low_mass = np.empty((n, len(LOW))), np.empty((n, len(LOW)))

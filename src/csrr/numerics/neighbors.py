@@ -69,19 +69,41 @@ def find_nearest_items(
     found = np.zeros(stop - first, np.int64)
 
     def find(a: int, b: int) -> None:
-        work, part = (np.zeros(len(likeness.item)), np.empty(len(likeness.item), np.int32)), slice(a - first, b - first)
+        m, part = len(likeness.item), slice(a - first, b - first)
+        work = np.zeros(m), np.empty(m + 1, np.int32), np.empty(m, np.float32)
         _find_nearest(a, b, cells, mine, theirs, likeness, *work, values[part], items[part], found[part])
 
     run_ranges(find, [first, *range(first + _TOGETHER, stop, _TOGETHER), stop])
     return values, items, found
 
 
+@compile_part(fastmath=True)
+def bound_best(values, n, k):  # type: ignore[no-untyped-def]
+    # A bound that at least k of values[:n], none below 0, reach, and about twice as many at most.
+    low, high = np.float32(0), np.float32(0)
+    for t in range(n):
+        high = max(high, values[t])
+    for _ in range(12):
+        middle = np.float32(0.5) * (low + high)
+        n_reach = np.int32(0)
+        for t in range(n):
+            n_reach = np.int32(n_reach + np.int32(values[t] >= middle))
+        if n_reach < k:
+            high = middle
+            continue
+        low = middle
+        if n_reach <= 2 * k:
+            break
+    return low
+
+
 @compile_loop(fastmath=True)
 def _find_nearest(  # type: ignore[no-untyped-def]
-    start, stop, cells, amounts, amounts_by_item, likeness, together, touched, values, items, found
+    start, stop, cells, amounts, amounts_by_item, likeness, together, touched, alike, values, items, found
 ):
     # values[j - start], items[j - start] = the largest similarities to j, and whose they are, best first, and
-    # found[j - start] their number. `together`, zeros, and `touched` are there to work in, (m,) both.
+    # found[j - start] their number. `together`, zeros, (m,), `touched`, (m + 1,), and `alike`, (m,), are there to work
+    # in.
     item_indptr, item_users, user_indptr, user_items = cells
     user, item, had, scored, shrink, ratio = likeness
     k = values.shape[1]
@@ -94,25 +116,30 @@ def _find_nearest(  # type: ignore[no-untyped-def]
                 continue
             for q in range(user_indptr[u], user_indptr[u + 1]):
                 i = user_items[q]
-                if together[i] == 0:
-                    touched[n_touched] = i
-                    n_touched += 1
+                # Without a branch, which would be mispredicted half of the time; the last place may be beyond the end.
+                touched[n_touched] = i
+                n_touched += together[i] == 0
                 together[i] += user[u] if amounts is None else user[u] * amounts_by_item[p] * amounts[q]
-        best, whose, size = values[j - start], items[j - start], np.int64(0)
         for t in range(n_touched):
             i = touched[t]
             dot = together[i] * item[i] * item[j]
-            together[i] = 0
-            if i == j:
-                continue
             below = had[i] + scored[j] - dot if ratio else had[i] * scored[j]
             # Sums of the same numbers in another order are a tie.
-            value = np.float32(dot / (below + shrink))
+            alike[t] = np.float32(dot / (below + shrink)) if i != j else np.float32(-1)
+        for t in range(n_touched):
+            together[touched[t]] = 0
+        best, whose, size = values[j - start], items[j - start], np.int64(0)
+        # Most are far below the best, and none of those need go through the heap.
+        least = bound_best(alike, n_touched, k)
+        for t in range(n_touched):
+            if alike[t] < least:
+                continue
+            i = touched[t]
             if size < k:
-                add_to_heap(best, whose, size, value, i)
+                add_to_heap(best, whose, size, alike[t], i)
                 size += 1
-            elif is_below(best[0], whose[0], value, i):
-                replace_worst(best, whose, k, value, i)
+            elif is_below(best[0], whose[0], alike[t], i):
+                replace_worst(best, whose, k, alike[t], i)
         sort_heap(best, whose, size)
         found[j - start] = size
 
@@ -184,23 +211,47 @@ def gather_grams(  # type: ignore[no-untyped-def]
 
 
 @compile_part(fastmath=True)
+def dot_rows(a, b, n):  # type: ignore[no-untyped-def]
+    total = np.float64(0)
+    for c in range(n):
+        total += a[c] * b[c]
+    return total
+
+
+@compile_part(fastmath=True)
 def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
-    # lower @ lower.T = the first k rows and columns of X'X, given as a lower triangle, + rho*I; whether it is regular
+    # lower @ lower.T = the first k rows and columns of X'X, given as a lower triangle, + rho*I; whether it is regular.
+    # Four rows at a time: each earlier row is read once for all of them.
     is_regular = True
-    for a in range(k):
-        row = gram[a * (a + 1) // 2 : (a + 1) * (a + 2) // 2]
-        for b in range(a + 1):
-            total = np.float64(row[b])
+    for first in range(0, k, 4):
+        last = min(first + 4, k)
+        for b in range(first):
+            row, inverse = lower[b], 1 / lower[b, b]
+            if last - first < 4:
+                for a in range(first, last):
+                    lower[a, b] = (gram[a * (a + 1) // 2 + b] - dot_rows(lower[a], row, b)) * inverse
+                continue
+            r0, r1, r2, r3 = lower[first], lower[first + 1], lower[first + 2], lower[first + 3]
+            t0, t1, t2, t3 = np.float64(0), np.float64(0), np.float64(0), np.float64(0)
             for c in range(b):
-                total -= lower[a, c] * lower[b, c]
-            if b < a:
-                lower[a, b] = total / lower[b, b]
-            else:
-                total += rho
-                if not total > 1e-6 * (row[a] + rho):
-                    is_regular = False
-                    total = np.float64(1)
-                lower[a, a] = np.sqrt(total)
+                t0 += r0[c] * row[c]
+                t1 += r1[c] * row[c]
+                t2 += r2[c] * row[c]
+                t3 += r3[c] * row[c]
+            place = first * (first + 1) // 2 + b
+            r0[b] = (gram[place] - t0) * inverse
+            r1[b] = (gram[place + first + 1] - t1) * inverse
+            r2[b] = (gram[place + 2 * first + 3] - t2) * inverse
+            r3[b] = (gram[place + 3 * first + 6] - t3) * inverse
+        for a in range(first, last):
+            row = gram[a * (a + 1) // 2 : (a + 1) * (a + 2) // 2]
+            for b in range(first, a):
+                lower[a, b] = (row[b] - dot_rows(lower[a], lower[b], b)) / lower[b, b]
+            total = row[a] - dot_rows(lower[a], lower[a], a) + rho
+            if not total > 1e-6 * (row[a] + rho):
+                is_regular = False
+                total = np.float64(1)
+            lower[a, a] = np.sqrt(total)
     return is_regular
 
 
@@ -208,22 +259,19 @@ def factorize(gram, k, rho, lower):  # type: ignore[no-untyped-def]
 def substitute(lower, k, x):  # type: ignore[no-untyped-def]
     # x[:k] = (lower @ lower.T)^-1 x[:k]
     for a in range(k):
-        total = x[a]
-        for b in range(a):
-            total -= lower[a, b] * x[b]
-        x[a] = total / lower[a, a]
+        x[a] = (x[a] - dot_rows(lower[a], x, a)) / lower[a, a]
     for a in range(k - 1, -1, -1):
-        total = x[a]
-        for b in range(a + 1, k):
-            total -= lower[b, a] * x[b]
-        x[a] = total / lower[a, a]
+        x[a] /= lower[a, a]
+        for b in range(a):
+            x[b] -= lower[a, b] * x[a]
 
 
 @compile_loop(fastmath=True)
-def solve_items(start, stop, support, grams, crossed, ks, rhos, lower, x, out):  # type: ignore[no-untyped-def]
-    # out[v, r, j] = (grams[j] + rhos[r]*I)^-1 crossed[v, j], of the first ks[r] neighbors, by Cholesky,
+def solve_items(start, stop, support, grams, crossed, ks, rhos, places, lower, x, out):  # type: ignore[no-untyped-def]
+    # out[v, places[r], j] = (grams[j] + rhos[r]*I)^-1 crossed[v, j], of the first ks[r] neighbors, by Cholesky,
     # where out is 0; returns the first item whose system is singular, -1 if none is.
-    # `lower`, (K, K), and `x`, (K,), are there to work in.
+    # `lower`, (K, K), and `x`, (K,), are there to work in. `rhos` rise, and ks fall where they are equal: the factor of
+    # a system has those of its first neighbors.
     width, singular = support.shape[1], -1
     for j in range(start, stop):
         there = 0
@@ -231,12 +279,13 @@ def solve_items(start, stop, support, grams, crossed, ks, rhos, lower, x, out): 
             there += 1
         for r in range(len(ks)):
             k = min(there, ks[r])
-            if not factorize(grams[j], k, rhos[r], lower) and singular < 0:
+            is_new = r == 0 or rhos[r] != rhos[r - 1]
+            if is_new and not factorize(grams[j], k, rhos[r], lower) and singular < 0:
                 singular = j
             for v in range(len(crossed)):
                 x[:k] = crossed[v, j, :k]
                 substitute(lower, k, x)
-                out[v, r, j, :k] = x[:k]
+                out[v, places[r], j, :k] = x[:k]
     return singular
 
 

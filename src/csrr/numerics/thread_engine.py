@@ -261,9 +261,9 @@ class ThreadEngine:
         self, support: Int32Array, grams: Float32Array, crossed: Float32Array, ks: AnyArray, rhos: AnyArray
     ) -> tuple[Float32Array, int]:
         """(grams + rho*I)^-1 crossed for items and rhos, of the first k neighbors, and a singular item or -1."""
-        width = support.shape[1]
+        width, order = support.shape[1], np.lexsort((-ks, rhos))
         weights = np.zeros((len(crossed), len(ks), *support.shape), np.float32)
-        given = support, grams, crossed, ks, rhos
+        given = support, grams, crossed, ks[order], rhos[order], order
 
         def solve(start: int, stop: int) -> int:
             return int(solve_items(start, stop, *given, np.empty((width, width)), np.empty(width), weights))
