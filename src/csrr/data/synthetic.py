@@ -144,13 +144,14 @@ def synthetic(
     sizes = _draw_sizes(n_users, n_items, events_per_user, rng)
     genres = [*GENRES[:rank], *(f"genre {number}" for number in range(len(GENRES), rank))]
     titles = np.array([f"{genres[item % rank]} {item // rank + 1}" for item in range(n_items)], np.object_)
+    planted = _Planted(users, items, genre, specific, noise)
     if order or drift or repeats:
-        planted = _Planted(order, decay, drift, repeats, _draw_transitions(genre, rng))
-        late = rng.dirichlet(np.full(rank, 0.2), n_users)
-        return _make_ordered((users, late, items), genre, sizes, (specific, noise), planted, titles, rng)
+        transitions, late = _draw_transitions(genre, rng), rng.dirichlet(np.full(rank, 0.2), n_users)
+        planted = planted._replace(order=order, decay=decay, drift=drift, repeats=repeats)
+        return _make_ordered(planted._replace(transitions=transitions, late=late), sizes, titles, rng)
     kinds = np.full((n_users, n_items), -1, np.int8)
     for user in range(n_users):
-        _choose(kinds[user], users[user], items, genre, int(sizes[user]), (specific, noise), rng)
+        _choose(kinds[user], planted, user, int(sizes[user]), rng)
     user_rows, item_rows = np.nonzero(kinds >= 0)
     log = Log(
         IdMap.range(n_users),
@@ -193,22 +194,33 @@ def _draw_sizes(n_users: int, n_items: int, mean: float, rng: Rng) -> Int64Array
     return np.clip(np.rint(sizes), 1, n_items // 2).astype(np.int64)
 
 
-def _choose(
-    kinds: npt.NDArray[np.int8],
-    taste: Float64Array,
-    items: Float64Array,
-    genre: Int64Array,
-    size: int,
-    shares: tuple[float, float],
-    rng: Rng,
-) -> None:
+class _Planted(NamedTuple):
+    """The tastes of users and items, the genres of items, the arguments of `synthetic`, what each item leads to."""
+
+    users: Float64Array
+    items: Float64Array
+    genre: Int64Array
+    specific: float
+    noise: float
+    order: float = 0.0
+    decay: float = 0.0
+    drift: float = 0.0
+    repeats: float = 0.0
+    transitions: Any = None
+    late: Any = None
+
+    def draw_foreign_genre(self, user: int, rng: Rng) -> int:
+        """Return a genre that is not the user's."""
+        return int(rng.choice(np.flatnonzero(self.users[user] <= np.median(self.users[user]))))
+
+
+def _choose(kinds: npt.NDArray[np.int8], planted: _Planted, user: int, size: int, rng: Rng) -> None:
     """Write the kind of a user's `size` choices into `kinds`, shape (n_items,), where -1 is no choice."""
-    specific, noise = shares
-    n_noise = rng.binomial(size, noise)
-    n_specific = BLOCK if size >= 2 * BLOCK and rng.random() < specific * size / BLOCK else 0
-    foreign = rng.choice(np.flatnonzero(taste <= np.median(taste)))
-    _draw(kinds, SPECIFIC, n_specific, (genre == foreign).astype(float), rng)
-    _draw(kinds, TASTE, max(0, size - n_noise - n_specific), items @ taste, rng)
+    n_noise = rng.binomial(size, planted.noise)
+    n_specific = BLOCK if size >= 2 * BLOCK and rng.random() < planted.specific * size / BLOCK else 0
+    foreign = planted.draw_foreign_genre(user, rng)
+    _draw(kinds, SPECIFIC, n_specific, (planted.genre == foreign).astype(float), rng)
+    _draw(kinds, TASTE, max(0, size - n_noise - n_specific), planted.items @ planted.users[user], rng)
     _draw(kinds, NOISE, n_noise, np.ones(len(kinds)), rng)
 
 
@@ -217,16 +229,6 @@ def _draw(kinds: npt.NDArray[np.int8], kind: int, size: int, weights: Float64Arr
     if size:
         free = np.where(kinds < 0, weights, 0.0)
         kinds[rng.choice(len(kinds), size, replace=False, p=free / free.sum())] = kind
-
-
-class _Planted(NamedTuple):
-    """The arguments of `synthetic` that make the order of events matter, and the items that each item leads to."""
-
-    order: float
-    decay: float
-    drift: float
-    repeats: float
-    transitions: sparse.csr_array[np.float64, tuple[int, int]]
 
 
 def _draw_transitions(genre: Int64Array, rng: Rng) -> sparse.csr_array[np.float64, tuple[int, int]]:
@@ -240,57 +242,37 @@ def _draw_transitions(genre: Int64Array, rng: Rng) -> sparse.csr_array[np.float6
     return sparse.csr_array((weights.ravel(), followers.ravel(), np.arange(n + 1) * FOLLOWERS), shape=(n, n))
 
 
-def _make_ordered(
-    tastes: tuple[Float64Array, Float64Array, Float64Array],
-    genre: Int64Array,
-    sizes: Int64Array,
-    shares: tuple[float, float],
-    planted: _Planted,
-    titles: Any,
-    rng: Rng,
-) -> Synthetic:
-    """Return a log in order; `tastes` are those of users, early and late, and of items."""
-    users, late, items = tastes
+def _make_ordered(planted: _Planted, sizes: Int64Array, titles: Any, rng: Rng) -> Synthetic:
+    """Return a log in order."""
+    n_users, n_items = len(planted.users), len(planted.items)
     times = [np.sort(rng.choice(SPAN - 1, size, replace=False)) for size in sizes]
-    walks = [
-        _walk((users[user], late[user], items), genre, times[user] / SPAN, shares, planted, rng)
-        for user in range(len(users))
-    ]
-    user_rows = np.repeat(np.arange(len(users), dtype=np.int32), sizes)
+    walks = [_walk(planted, user, times[user] / SPAN, rng) for user in range(n_users)]
+    user_rows = np.repeat(np.arange(n_users, dtype=np.int32), sizes)
     item_rows, causes = (np.concatenate([walk[place] for walk in walks]) for place in (0, 1))
     seconds = np.concatenate(times) + int(np.datetime64("2024-01-01", "s").astype(np.int64))
     ones = np.ones(len(item_rows)) if planted.repeats else None
-    merged = merge_repeats(user_rows, item_rows, ones, seconds, len(items))
-    ids = IdMap.range(len(users)), IdMap.range(len(items))
+    merged = merge_repeats(user_rows, item_rows, ones, seconds, n_items)
+    ids = IdMap.range(n_users), IdMap.range(n_items)
     log = Log(*ids, merged.user_rows, merged.item_rows, merged.weights, merged.times, titles, places=merged.places)
     # The cause of the first of each pair.
-    _, first = np.unique(number_pairs(user_rows, item_rows, len(items)), return_index=True)
+    _, first = np.unique(number_pairs(user_rows, item_rows, n_items), return_index=True)
     columns = {"user": user_rows, "item": item_rows, "time": seconds, "cause": causes}
     truth = causes[first]
     truth.flags.writeable = False
-    return Synthetic(log, truth, (users, items), late, planted.transitions, pa.table(columns))
+    tastes = planted.users, planted.items
+    return Synthetic(log, truth, tastes, planted.late, planted.transitions, pa.table(columns))
 
 
-def _walk(
-    tastes: tuple[Float64Array, Float64Array, Float64Array],
-    genre: Int64Array,
-    moments: Float64Array,
-    shares: tuple[float, float],
-    planted: _Planted,
-    rng: Rng,
-) -> tuple[Int32Array, npt.NDArray[np.int8]]:
+def _walk(planted: _Planted, user: int, moments: Float64Array, rng: Rng) -> tuple[Int32Array, npt.NDArray[np.int8]]:
     """Return a user's items in order, and why each was chosen, shape (n,) both; `moments`, (n,), from 0 to 1."""
-    early, late, items = tastes
-    specific, noise = shares
+    early, late, items = planted.users[user], planted.late[user], planted.items
     size, n_items = len(moments), len(items)
     causes = np.zeros(size, np.int8)
-    causes[rng.random(size) < noise] = NOISE
-    if size >= 2 * BLOCK and rng.random() < specific * size / BLOCK:
+    causes[rng.random(size) < planted.noise] = NOISE
+    if size >= 2 * BLOCK and rng.random() < planted.specific * size / BLOCK:
         causes[rng.choice(size, BLOCK, replace=False)] = SPECIFIC
-    of_kind = {
-        SPECIFIC: (genre == rng.choice(np.flatnonzero(early <= np.median(early)))).astype(float),
-        NOISE: np.ones(n_items),
-    }
+    foreign = planted.draw_foreign_genre(user, rng)
+    of_kind = {SPECIFIC: (planted.genre == foreign).astype(float), NOISE: np.ones(n_items)}
     faded, chosen = np.zeros(n_items), np.empty(size, np.int32)
     is_new = np.ones(n_items, np.bool_)
     at_random = planted.order, planted.repeats, 1 - planted.order - planted.repeats
@@ -348,11 +330,8 @@ class Noisy:
     targets: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-class _Clicks(NamedTuple):
-    """Clicks of users, by row, on items, shapes (n,); users from the log's number on are new."""
-
-    users: Int64Array
-    items: Int64Array
+Clicks = tuple[Int64Array, Int64Array]
+"""The users and the items of clicks, by row, shapes (n,); users from the log's number on are new."""
 
 
 def add_noise(log: Any, kind: NoiseKind, share: float, *, seed: int = 0, avoid: Any = None) -> Noisy:
@@ -436,7 +415,7 @@ def _check_avoid(avoid: Any, log: Log) -> Log | None:
     return other
 
 
-def _draw_misclicks(log: Log, n_planted: int, avoid: Log | None, kind: NoiseKind, rng: Rng) -> _Clicks:
+def _draw_misclicks(log: Log, n_planted: int, avoid: Log | None, kind: NoiseKind, rng: Rng) -> Clicks:
     """Return clicks of the log's users on items that neither the log nor `avoid` has for them."""
     weights = log.item_counts() / len(log) if kind == "popular" else np.ones(log.n_items)
     taken = [each.to_csr() for each in (log, avoid) if each is not None]
@@ -449,7 +428,7 @@ def _draw_misclicks(log: Log, n_planted: int, avoid: Log | None, kind: NoiseKind
         for each in taken:
             free[each.indices[each.indptr[user] : each.indptr[user + 1]]] = 0
         items.append(_draw_clicks(free, int(sizes[user]), rng))
-    return _Clicks(np.repeat(np.arange(log.n_users), sizes), np.concatenate(items))
+    return np.repeat(np.arange(log.n_users), sizes), np.concatenate(items)
 
 
 def _draw_noise_sizes(likely: Int64Array, room: Int64Array, n_planted: int, rng: Rng) -> Int64Array:
@@ -465,14 +444,14 @@ def _draw_noise_sizes(likely: Int64Array, room: Int64Array, n_planted: int, rng:
     return sizes
 
 
-def _draw_crawlers(log: Log, n_planted: int, rng: Rng) -> _Clicks:
+def _draw_crawlers(log: Log, n_planted: int, rng: Rng) -> Clicks:
     """Return clicks of new users on half of the items each; the last may have fewer."""
     sizes = _cut_profiles(n_planted, max(1, round(CRAWLED * log.n_items)))
     items = [_draw_clicks(np.ones(log.n_items), size, rng) for size in sizes]
     return _assign_to_new_users(log, items)
 
 
-def _draw_push(log: Log, n_planted: int, targets: Int64Array, rng: Rng) -> _Clicks:
+def _draw_push(log: Log, n_planted: int, targets: Int64Array, rng: Rng) -> Clicks:
     """Return clicks of new users on the targets and on items drawn by popularity; the last may have fewer."""
     weights = log.item_counts() / len(log)
     weights[targets] = 0
@@ -497,9 +476,9 @@ def _cut_profiles(n_planted: int, size: int) -> list[int]:
     return [size] * full + [rest] * (rest > 0)
 
 
-def _assign_to_new_users(log: Log, items: list[Int64Array]) -> _Clicks:
+def _assign_to_new_users(log: Log, items: list[Int64Array]) -> Clicks:
     users = np.repeat(log.n_users + np.arange(len(items)), [len(each) for each in items])
-    return _Clicks(users, np.concatenate([np.empty(0, np.int64), *items]))
+    return users, np.concatenate([np.empty(0, np.int64), *items])
 
 
 def _draw_clicks(weights: Float64Array, size: int, rng: Rng) -> Int64Array:
@@ -507,16 +486,17 @@ def _draw_clicks(weights: Float64Array, size: int, rng: Rng) -> Int64Array:
     return rng.choice(len(weights), size, replace=False, p=weights / weights.sum())
 
 
-def _join(log: Log, clicks: _Clicks, kind: str, rng: Rng) -> tuple[Log, BoolArray]:
+def _join(log: Log, clicks: Clicks, kind: str, rng: Rng) -> tuple[Log, BoolArray]:
     """Return the log with the clicks, and which of its events they are."""
-    n_new = int(clicks.users.max(initial=-1)) + 1 - log.n_users
+    new_users, new_items = clicks
+    n_new = int(new_users.max(initial=-1)) + 1 - log.n_users
     new_ids = _make_new_ids(log.users, n_new, kind)
     users = IdMap([*log.users, *new_ids]) if new_ids else log.users
     row_of = users.rows([*log.users, *new_ids])
-    user_rows = row_of[np.concatenate([log.user_rows, clicks.users])]
-    item_rows = np.concatenate([log.item_rows, clicks.items])
+    user_rows = row_of[np.concatenate([log.user_rows, new_users])]
+    item_rows = np.concatenate([log.item_rows, new_items])
     order = np.lexsort((item_rows, user_rows))
-    n = len(clicks.users)
+    n = len(new_users)
     weights, times = log.weights, log.times
     if weights is not None:
         weights = np.append(weights, np.full(n, np.median(weights), np.float32))[order]
