@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import csrr
-from csrr.data.formats import parse_text
+from csrr.data.formats import TextOptions, parse_text
 
 pytestmark = pytest.mark.usefixtures("empty_data_dir")
 
@@ -158,7 +158,7 @@ def test_every_row_is_named_by_the_line_where_it_begins(rows, end, data):
         text = {"row": f"{cells[0]},{cells[1]},{len(begins)}", "blank": "", "header": "user,item,n"}[kind]
         lines.append(text + end)
         line += len(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
-    table = parse_text("".join(lines).encode())
+    table = parse_text("".join(lines).encode(), TextOptions())
     assert table.columns["n"]().to_pylist() == [str(place + 1) for place in range(len(begins))]
     if begins:
         row = data.draw(st.integers(0, len(begins) - 1))

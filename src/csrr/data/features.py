@@ -18,6 +18,7 @@ from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Float64Array, I
 from csrr._base.text import quote_names, show_argument, show_value
 from csrr.data.columns import Column, is_number_type, name_column, read_ids, read_text_ids
 from csrr.data.errors import DataError, name_in_errors
+from csrr.data.formats import TextOptions
 from csrr.data.ids import IdMap
 from csrr.data.items import (
     Categories,
@@ -315,7 +316,7 @@ def _read_file(path: Any, id: ColumnKey, kind: Kind, categories: str | None) -> 
             if isinstance(found, dict) and _is_by_id(found, id, kind):
                 return _read_lists(found, kind, is_text=True)
     expected = {each for each in (id,) if isinstance(each, str)}
-    table = open_item_file(files, None, None, None, {*expected, "user", "id"})
+    table = open_item_file(files, None, TextOptions(expected={*expected, "user", "id"}))
     return _read_table(table, id, kind, categories, choose_limit())
 
 

@@ -82,20 +82,20 @@ def recognize(files: FileSet, format: str | None) -> tuple[str, str]:
     return format or guess_format(candidates[0]), candidates[0]
 
 
-def open_member(
-    files: FileSet,
-    format: str,
-    member: str,
-    *,
-    separator: str | None,
-    header: bool | None,
-    expected: Collection[str],
-    skip_bad: bool = False,
-) -> Table:
-    """Return the table in a member; `expected` are the column names that the user gave.
+class TextOptions(NamedTuple):
+    """How a text is read: its separator, whether it has a header, and the column names that the user gave.
 
-    With `skip_bad`, lines of text with too few or too many fields are left out.
+    What is None is found out. With `skip_bad`, lines with too few or too many fields are left out.
     """
+
+    separator: str | None = None
+    header: bool | None = None
+    expected: Collection[str] = ()
+    skip_bad: bool = False
+
+
+def open_member(files: FileSet, format: str, member: str, how: TextOptions) -> Table:
+    """Return the table in a member."""
     data, known = files.read(member), KNOWN_FILES.get(format)
     if data.startswith(SQLITE_MAGIC):
         either = f"{show_argument('table', '...')} or {show_argument('query', 'SELECT ...')}"
@@ -106,12 +106,12 @@ def open_member(
     )
     with name_in_errors(name):
         if parse is not None:
-            if separator is not None or header is not None:
-                name, value = ("header", header) if separator is None else ("separator", separator)
-                raise ParameterError.of(name, value, f"is for text with a line a row; leave it out for a {format} file")
+            for option in ("separator", "header"):
+                if (value := getattr(how, option)) is not None:
+                    what = f"is for text with a line a row; leave it out for a {format} file"
+                    raise ParameterError.of(option, value, what)
             return replace(parse(data), member=name)
-        names = known.names if known else None
-        table = parse_text(data, separator=separator, header=header, names=names, expected=expected, skip_bad=skip_bad)
+        table = parse_text(data, how, known.names if known else None)
     if known is None:
         return replace(table, member=name)
     columns, titles = dict(table.columns), files.find(known.titles)
@@ -526,20 +526,13 @@ SEPARATORS = ("::", "\t", ",", ";", "|")
 SAMPLE_LINES = 20
 
 
-def parse_text(
-    content: bytes,
-    *,
-    separator: str | None = None,
-    header: bool | None = None,
-    names: Sequence[str] | None = None,
-    expected: Collection[str] = (),
-    skip_bad: bool = False,
-) -> Table:
+def parse_text(content: bytes, how: TextOptions, names: Sequence[str] | None = None) -> Table:
     """Return the table of a text, one row a line; lines that repeat the header are left out.
 
-    A first line with a name that is recognized or `expected` is a header. Without one, columns are called
-    `names` or, with `header=False`, "0", "1", ... With `skip_bad`, rows with another number of fields are left out.
+    A first line with a name that is recognized or expected is a header. Without one, columns are called
+    `names` or, with `header=False`, "0", "1", ...
     """
+    separator, header, expected, skip_bad = how
     if separator and any(mark in '\n\r"\x00' or "\ud800" <= mark <= "\udfff" for mark in separator):
         given = show_argument("separator", separator)
         raise DataError(f"{given} cannot separate fields; use a comma, a tab or the like")

@@ -28,7 +28,7 @@ from csrr.data.columns import (
     read_text_ids,
 )
 from csrr.data.errors import DataError, RowNamer, name_in_errors
-from csrr.data.formats import guess_format, open_member, parse_text, recognize
+from csrr.data.formats import TextOptions, guess_format, open_member, parse_text, recognize
 from csrr.data.ids import IdMap
 from csrr.data.read import check_file_options, reject_file_options
 from csrr.data.sources import ByteLimit, FileSet, choose_limit, open_files
@@ -461,15 +461,13 @@ ITEM_FILES: dict[str, tuple[str, ...] | None] = {
 """Files that hold items, by name, and their columns where they have no header."""
 
 
-def open_item_file(
-    files: FileSet, member: str | None, separator: str | None, header: bool | None, expected: Any
-) -> Table:
-    """Return the table of items; `expected` are the column names that the user gave."""
+def open_item_file(files: FileSet, member: str | None, how: TextOptions) -> Table:
+    """Return the table of items in a file, or in a member of several."""
     name = _find_member(files, member)
     names, format = ITEM_FILES.get(name.lower()), guess_format(name)
     if names is not None and format == "text":
-        return parse_text(files.read(name), separator=separator, header=header, names=names, expected=expected)
-    table = open_member(files, format, name, separator=separator, header=header, expected={*expected, "id"})
+        return parse_text(files.read(name), how, names)
+    table = open_member(files, format, name, how._replace(expected={*how.expected, "id"}))
     return replace(table, member=None)
 
 
@@ -556,7 +554,7 @@ def read_items(
         files = open_files(source)
         with name_in_errors(files.path.name):
             named = {each for each in (item, title, *(columns or ())) if isinstance(each, str)}
-            table = open_item_file(files, member, separator, header, named)
+            table = open_item_file(files, member, TextOptions(separator, header, named))
             return make_item_table(table, item, title, columns, categories, choose_limit())
     reject_file_options({"member": member, "separator": separator, "header": header}, "a table in memory")
     if isinstance(source, ItemTable):

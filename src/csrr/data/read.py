@@ -11,7 +11,7 @@ import numpy as np
 
 from csrr._base.text import show_argument, show_value
 from csrr.data.errors import DataError, name_in_errors
-from csrr.data.formats import PARTS, SEQUENCES, join_parts, open_member, read_part, recognize
+from csrr.data.formats import PARTS, SEQUENCES, TextOptions, join_parts, open_member, read_part, recognize
 from csrr.data.log import Log, make_log, number_pairs, read_log
 from csrr.data.matrix import is_matrix
 from csrr.data.sources import FileSet, open_files
@@ -133,7 +133,7 @@ def read(
     if query is None and isinstance(source, str | os.PathLike):
         files = open_files(source)
         with name_in_errors(files.path.name):
-            found = _open_file(files, options, format, part, separator, header)
+            found = _open_file(files, options, format, part, TextOptions(separator, header))
             with name_in_errors(found.member):
                 return read_log(found, options)
     if query is not None or is_database(source):
@@ -223,9 +223,7 @@ def _is_parts_folder(source: str | os.PathLike[str]) -> bool:
     return len(names) > 1 and all(each.endswith(ENDS) for each in names)
 
 
-def _open_file(
-    files: FileSet, options: ReadOptions, format: str | None, part: str, separator: str | None, header: bool | None
-) -> Table:
+def _open_file(files: FileSet, options: ReadOptions, format: str | None, part: str, how: TextOptions) -> Table:
     """Return the table of events in a file, a folder or an archive."""
     format, member = recognize(files, format)
     if format == "user-lists" and files.main is None and not member.endswith(SEQUENCES):
@@ -235,5 +233,4 @@ def _open_file(
     if part != "all":
         raise ParameterError.of("part", part, "needs a folder or archive with train.txt and test.txt")
     named = {name for name in options.columns.values() if isinstance(name, str)}
-    skip_bad = options.on_bad_rows == "skip"
-    return open_member(files, format, member, separator=separator, header=header, expected=named, skip_bad=skip_bad)
+    return open_member(files, format, member, how._replace(expected=named, skip_bad=options.on_bad_rows == "skip"))
