@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def _make_repeat_option(name: str, metavar: str, what: str) -> Callable[[Decorated], Decorated]:
-    return click.option(f"--{name}", f"{name}s", multiple=True, metavar=metavar, help=f"{what}; may be repeated.")
+    kind = click.Choice(metavar.split("|")) if "|" in metavar else str
+    return click.option(
+        f"--{name}", f"{name}s", multiple=True, type=kind, metavar=metavar, help=f"{what}; may be repeated."
+    )
 
 
 @click.command(cls=Command)
@@ -85,9 +88,11 @@ def reproduce(
 
     if not find_spec("optuna"):
         raise Failure("csrr reproduce needs Optuna: pip install 'csrr[reproduce]'")
-    names = _check_names(options["tables"], options["figures"])
     quick, tune = options["quick"], options["tune"]
-    asked = plan(names, **{name: options[name] for name in ("data", "protocols", "systems", "splits", "quick")})
+    asked = plan(
+        [*options["tables"], *options["figures"]],
+        **{name: options[name] for name in ("data", "protocols", "systems", "splits", "quick")},
+    )
     if options["data"]:
         check_data(asked)
     else:
@@ -144,16 +149,6 @@ def _add_others(asked: list[Experiment], quick: bool) -> list[Experiment]:
 
     keys = {each.key for each in asked}
     return asked + [each for each in plan(quick=quick) if each.key not in keys]
-
-
-def _check_names(tables: tuple[str, ...], figures: tuple[str, ...]) -> list[Any]:
-    from csrr_paper.jobs import FIGURES, TABLES
-
-    for what, given, known in (("table", tables, TABLES), ("figure", figures, FIGURES)):
-        for each in given:
-            if each not in known:
-                raise click.UsageError(f"--{what} {each}: there is no such {what}; there are {', '.join(known)}")
-    return [*tables, *figures]
 
 
 def _make_command(options: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ from csrr.evaluation.tuning import get_changed_params, hash_log, tune
 from csrr.models.base import Recommender
 from csrr.models.csrr import CSRR
 from csrr.models.recommend import rank_items
-from csrr.parameters import ParameterError, check_whole
+from csrr.parameters import Choice, ParameterError, check_whole
 from csrr_paper.reproduce import Progress
 from csrr_paper.results import Lists, Result, ResultStore, Task
 from csrr_paper.robustness_results import AUC, CLEAN, HITS, METRIC, RATIO, Robustness
@@ -147,8 +147,7 @@ def _check_seeds(seeds: Any) -> list[int]:
 def _check_systems(systems: Sequence[str]) -> list[str]:
     _check_list("systems", systems)
     for each in systems:
-        if each not in NOISE_SYSTEMS:
-            raise ParameterError(f"there is no system {each!r}; there are {', '.join(NOISE_SYSTEMS)}")
+        Choice(name="systems", words=tuple(NOISE_SYSTEMS)).check(each)
     if not systems:
         raise ParameterError.of("systems", systems, f"must have at least one of {', '.join(NOISE_SYSTEMS)}")
     return list(dict.fromkeys(systems))

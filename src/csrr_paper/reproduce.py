@@ -28,7 +28,7 @@ from csrr.evaluation.evaluate import evaluate
 from csrr.evaluation.tuning import tune
 from csrr.models.base import Recommender
 from csrr.models.csrr_base import CSRRBase
-from csrr.parameters import ParameterError
+from csrr.parameters import Choice, ParameterError
 from csrr_paper.jobs import FIGURES, QUICK_SPLITS, SPLITS, TABLES, Experiment, ExperimentName, Job, is_in_paper
 from csrr_paper.printed import DATA, LENGTHS, PROTOCOLS
 from csrr_paper.results import MEASURED, Lists, Result, ResultStore, Task, read_json
@@ -73,10 +73,13 @@ def plan(
     """
     names = list(dict.fromkeys(names))
     data, protocols, systems = (list(dict.fromkeys(each)) for each in (data, protocols, systems))
-    _check("table or figure", names, (*TABLES, *FIGURES))
-    _check("data set", data, DATA)
-    _check("protocol", protocols, PROTOCOLS)
-    _check("system", systems, COMPARED)
+    given: list[tuple[str, Sequence[str], Iterable[str]]] = [
+        ("names", names, (*TABLES, *FIGURES)),
+        ("data", data, DATA),
+    ]
+    for name, several, known in (*given, ("protocols", protocols, PROTOCOLS), ("systems", systems, COMPARED)):
+        for each in several:
+            Choice(name=name, words=tuple(known)).check(each)
     n_splits = (QUICK_SPLITS if quick else SPLITS) if splits is None else splits
     if n_splits < 1:
         raise ParameterError.of("splits", splits, "must be at least 1")
@@ -90,12 +93,6 @@ def plan(
     if not chosen:
         raise ParameterError("the paper has none of that; name the table or figure and the data to run it all the same")
     return chosen
-
-
-def _check(what: str, given: Iterable[str], known: Iterable[str]) -> None:
-    for each in given:
-        if each not in known:
-            raise ParameterError(f"there is no {what} {each!r}; there are {', '.join(known)}")
 
 
 def find_missing_data(experiments: Iterable[Experiment]) -> dict[str, str]:

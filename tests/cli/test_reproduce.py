@@ -114,12 +114,12 @@ def test_without_the_extras_it_says_what_to_install(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--table", "comparisons"], "--table comparisons: there is no such table; there are comparison, ablation"),
-        (["--figure", "ablation"], "--figure ablation: there is no such figure; there are cost, step, strengths"),
-        (["--protocol", "words"], "there is no protocol 'words'; there are numbers, text, all-ratings"),
+        (["--table", "comparisons"], "'comparisons' is not one of 'comparison', 'ablation'"),
+        (["--figure", "ablation"], "'ablation' is not one of 'cost', 'step', 'strengths'"),
+        (["--protocol", "words"], "'words' is not one of 'numbers', 'text', 'all-ratings'"),
         (["--data", "ml-1m"], "ml-1m.zip (1,000,209 ratings of 3,706 movies) is not in"),
         (["--data", "eachmovie"], "it cannot be downloaded: put a copy of your own there"),
-        (["--system", "SVD"], "there is no system 'SVD'"),
+        (["--system", "SVD"], "--system='SVD' must be one of PopRank"),
         (
             ["--figure", "step", "--protocol", "text"],
             "the paper has none of that; name the table or figure and the data",

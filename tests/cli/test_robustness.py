@@ -62,7 +62,7 @@ def test_ctrl_c_says_what_was_kept(log_file, tmp_path):
         (("--share", "0"), "give at least one kind of noise and a share above 0"),
         (
             ("--system", "SVD"),
-            "there is no system 'SVD'; there are CSRR, CSRR without V, CSRR as it comes, WRMF, BPRMF, EASE",
+            "--system='SVD' must be one of CSRR, CSRR without V, CSRR as it comes, WRMF, BPRMF, EASE",
         ),
         (("--seeds", 0), "--seeds"),
     ],

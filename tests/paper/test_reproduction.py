@@ -62,10 +62,10 @@ def test_what_is_asked_for_is_what_is_planned():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"names": ["comparisn"]}, "no table or figure 'comparisn'; there are comparison, ablation, cost, step"),
-        ({"data": ["netflix"]}, "no data set 'netflix'; there are ml-100k"),
-        ({"protocols": ["words"]}, "no protocol 'words'; there are numbers"),
-        ({"systems": ["SVD++"]}, r"no system 'SVD\+\+'; there are PopRank"),
+        ({"names": ["comparisn"]}, "names='comparisn' must be one of comparison, ablation, cost, step"),
+        ({"data": ["netflix"]}, "data='netflix' must be one of ml-100k"),
+        ({"protocols": ["words"]}, "protocols='words' must be one of numbers"),
+        ({"systems": ["SVD++"]}, r"systems='SVD\+\+' must be one of PopRank"),
         (
             {"names": ["step"], "protocols": ["text"]},
             "the paper has none of that; name the table or figure and the data",

@@ -309,7 +309,7 @@ def test_what_v_is_worth_takes_two_splits(found):
         (
             {"systems": ["SVD"]},
             csrr.ParameterError,
-            "there is no system 'SVD'; there are CSRR, CSRR without V, CSRR as it comes, WRMF",
+            "systems='SVD' must be one of CSRR, CSRR without V, CSRR as it comes, WRMF",
         ),
         ({"systems": []}, csrr.ParameterError, "must have at least one of CSRR"),
         ({"seeds": 0}, csrr.ParameterError, "seeds=0"),

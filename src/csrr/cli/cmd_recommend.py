@@ -13,22 +13,12 @@ from csrr._base.text import describe_size, format_cell
 from csrr.cli import options as opts
 from csrr.cli.help import Command
 from csrr.cli.output import Failure, print_json, say, say_warnings, summarize_model
+from csrr.parameters import Number
 
 if TYPE_CHECKING:
     from csrr.results.recommendations import Recommendations
 
 REASONS = 3
-
-
-def parse_least_probability(text: str) -> float | str:
-    """Return a probability, or the word "cost"."""
-    try:
-        value = text if text == "cost" else float(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is neither a number nor cost") from None
-    if not isinstance(value, str) and not 0 <= value <= 1:
-        raise click.BadParameter(f"{text} does not lie between 0 and 1")
-    return value
 
 
 LIMIT_OPTIONS = (
@@ -37,7 +27,7 @@ LIMIT_OPTIONS = (
     click.option("--exclude", multiple=True, metavar="ID", help="Leave this item out."),
     click.option(
         "--min-probability",
-        type=parse_least_probability,
+        type=opts.DeclaredType(Number(name="min_probability", words=("cost",))),
         metavar="P|cost",
         help="Only items at least as probable (see csrr calibrate); cost: that are worth it, by the model's costs.",
     ),

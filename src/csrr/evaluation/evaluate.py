@@ -34,7 +34,7 @@ from csrr.models.recommend import (
     score_lists,
     score_popular,
 )
-from csrr.parameters import ParameterError
+from csrr.parameters import ParameterError, check_number, is_whole
 from csrr.ranking.metrics import (
     STANDARD,
     CellCounts,
@@ -446,7 +446,9 @@ def evaluate(
     if items is not None:
         model = copy(model).set_items(items)
     at, measured = _check_at(at, len(model.items_)), [find_metric(name) for name in _check_metrics(metrics)]
-    _check_costs(threshold, positive_cost)
+    check_number("positive_cost", positive_cost, least=0, most=1)
+    if np.isnan(threshold):
+        raise ParameterError.of("threshold", threshold, "must be a number; scores above it count as recommended")
     categories = None if by is None else find_categories(model, "by", by)
     reader = IdLookup(unknown)
     asked_rules = read_rules(model, rules or {}, max(at), reader)
@@ -545,14 +547,9 @@ def _keep_columns(matrix: Any, kept: BoolArray) -> Any:
 
 def _check_at(at: int | Sequence[int], n_items: int) -> tuple[int, ...]:
     several = tuple(at) if isinstance(at, Iterable) else (at,)
-    for k in several:
-        if isinstance(k, bool) or not isinstance(k, int | np.integer):
-            raise ValueError(f"at={at!r}: {k!r} is not a whole number")
-        if not 1 <= k <= n_items:
-            raise ValueError(f"at={at!r}: {k} does not lie between 1 and the number of items, {n_items:,}")
-    if not several:
-        raise ValueError(f"at={at!r}: give at least one length of a list")
-    return tuple(dict.fromkeys(int(k) for k in several))
+    if not several or not all(is_whole(k, 1) and k <= n_items for k in several):
+        raise ParameterError.of("at", at, f"must be lengths of lists, from 1 to the number of items, {n_items:,}")
+    return tuple(dict.fromkeys(map(int, several)))
 
 
 def _check_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
@@ -561,13 +558,6 @@ def _check_metrics(metrics: Sequence[str]) -> tuple[str, ...]:
     if not several or not set(several) <= set(known):
         raise ParameterError.of("metrics", metrics, f"choose from {', '.join(known)}; `at` says at which k")
     return several
-
-
-def _check_costs(threshold: float, positive_cost: float) -> None:
-    if np.isnan(threshold):
-        raise ParameterError("threshold=nan: it must be a number; scores above it count as recommended")
-    if not 0 <= positive_cost <= 1:
-        raise ParameterError.of("positive_cost", positive_cost, "it must lie between 0 and 1")
 
 
 def _align(log: Log, model: Recommender, part: str, reader: IdLookup) -> Any:
