@@ -10,7 +10,7 @@ import click
 from csrr._base.progress import show_live_line
 from csrr._base.text import format_duration
 from csrr.cli.help import Command
-from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log
+from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log, select_given
 from csrr.cli.output import print_json, say, stoppable
 
 if TYPE_CHECKING:
@@ -35,16 +35,7 @@ if TYPE_CHECKING:
 @click.option("--results", type=click.Path(path_type=Path), help="A folder that keeps every result: to go on later.")
 @add_options(*LOG_OPTIONS)
 @json_option
-def robustness(
-    log: str,
-    kinds: tuple[Any, ...],
-    shares: tuple[float, ...],
-    systems: tuple[str, ...],
-    seeds: int,
-    results: Path | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def robustness(log: str, as_json: bool, **options: Any) -> None:
     """Plant noise in LOG: what does it cost, and what finds it?
 
     A fifth of LOG is kept clean for testing. Into the rest goes noise, 10 to 50 % unless --share says so: random
@@ -60,10 +51,9 @@ def robustness(
       csrr robustness clicks.csv --kind random --share 0.3 --system EASE
     """
     events = read_log(log, options)
-    given = {"kinds": kinds, "shares": shares, "systems": systems}
-    chosen = {name: each for name, each in given.items() if each}
+    given = select_given(options, ("kinds", "shares", "systems", "seeds"))
     with show_live_line() as line:
-        found = _measure(events, {**chosen, "seeds": seeds, "folder": results}, line)
+        found = _measure(events, given | {"folder": options["results"]}, line)
     if as_json:
         print_json({**found.summary(), "results": found.to_arrow().to_pylist()})
     else:

@@ -157,7 +157,7 @@ def test_parameters_of_a_model_that_is_fitted(log_file):
         (("-k", 61), "there are only 60 items"),
         (("--metric", "mean"), "--metric mean: there is no such metric; there are precision, recall"),
         (("--miss-weight", 1.5), "'--miss-weight': 1.5 is not in the range 0<=x<=1"),
-        (("--threshold", "nan"), "error: --threshold=nan: it must be a number"),
+        (("--threshold", "nan"), "error: --threshold=nan must be a number"),
         (("--model", "ease", "--model", "wrmf", "-p", "reg"), "-p reg: write NAME=VALUE"),
         (("--model", "ease", "--model", "EASE"), "--model names the same kind twice"),
         (("--model", "ease", "--model", "m.csrr"), "--model m.csrr: several models must be kinds to fit"),

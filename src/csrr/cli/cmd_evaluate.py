@@ -140,7 +140,8 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
             opts.set_items(each, options)
         line.show("testing")
         found = {name: _evaluate(each, train, unseen, at, options) for name, each in fitted.items()}
-        hidden = _find_hidden(unseen, options)
+        # The items that --cold-items hid, and that have events to test on.
+        hidden: Any = unseen.items.ids[unseen.item_counts() > 0] if options["cold_items"] is not None else ()
         own = {n: _evaluate(each, train, unseen, at, options, hidden) for n, each in fitted.items() if len(hidden)}
     comparison = _compare(found, f"ndcg@{at[-1]}")
     proofs = {name: each.certificate_ for name, each in fitted.items() if getattr(each, "certificate_", None)}
@@ -220,8 +221,11 @@ def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
         return [_load(Path(names[0]))]
     if len(kinds) == 1:
         return [opts.make_model(kinds[0], options, shared=SHARED)]
-    known = {name for kind in kinds if kind is not None for name in list_defaults(kind)}
-    _check_known(known, options)
+    known = {name for kind in kinds for name in list_defaults(kind)}
+    given = {show_option(name): name for name in opts.select_given(options, opts.MODEL_NAMES) if name not in SHARED}
+    for text, name in (given | {f"-p {text}": opts.read_param(text)[0] for text in options["param"]}).items():
+        if name not in known:
+            raise click.UsageError(f"{text}: none of the models has such a parameter")
     return [
         opts.make_model(
             kind,
@@ -229,17 +233,7 @@ def _find_models(names: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
             shared=opts.MODEL_NAMES,
         )
         for kind in kinds
-        if kind is not None
     ]
-
-
-def _check_known(known: set[str], options: dict[str, Any]) -> None:
-    """Raise an error for a parameter that none of several models has."""
-    given = {show_option(name): name for name in opts.select_given(options, opts.MODEL_NAMES) if name not in SHARED}
-    given |= {f"-p {text}": opts.read_param(text)[0] for text in options["param"]}
-    for text, name in given.items():
-        if name not in known:
-            raise click.UsageError(f"{text}: none of the models has such a parameter")
 
 
 def _load(file: Path) -> Any:
@@ -248,11 +242,6 @@ def _load(file: Path) -> Any:
         hint = opts.explain_no_kind(str(file))
         raise click.UsageError(f"--model {file}: there is no such file, nor such a kind of model{hint}")
     return opts.load_model(file)
-
-
-def _find_hidden(test: csrr.Log, options: dict[str, Any]) -> Any:
-    """Return the ids of the items that --cold-items hid, and that have events to test on."""
-    return test.items.ids[test.item_counts() > 0] if options["cold_items"] is not None else ()
 
 
 def _fit(models: list[Any], train: csrr.Log, line: Line, options: dict[str, Any]) -> dict[str, Any]:
@@ -314,7 +303,7 @@ def _check_usage(models: tuple[str, ...], test: str | None, options: dict[str, A
             hint = suggest_near(name, list_metrics()) or f"; there are {', '.join(list_metrics())}"
             raise click.UsageError(f"--metric {name}: there is no such metric{hint}")
     if options["threshold"] is not None and math.isnan(options["threshold"]):
-        raise click.UsageError("--threshold=nan: it must be a number; scores above it count as recommended")
+        raise click.UsageError("--threshold=nan must be a number; scores above it count as recommended")
 
 
 def _find_parts(model: Any, events: csrr.Log, test: str | None, options: dict[str, Any]) -> tuple[csrr.Log, csrr.Log]:

@@ -32,17 +32,7 @@ if TYPE_CHECKING:
 @click.option("--scheduler", metavar="ADDRESS", help="With --engine dask, a scheduler's address: tcp://10.0.0.1:8786.")
 @click.option("--work", type=click.Path(path_type=Path), help="With --engine dask, a folder that all workers reach.")
 @click.option("--resume", is_flag=True, help="Go on from what an interrupted fit with --engine dask has left.")
-def fit(
-    log: str,
-    output: Path,
-    model: type[csrr.Recommender],
-    as_json: bool,
-    force: bool,
-    scheduler: str | None,
-    work: Path | None,
-    resume: bool,
-    **options: Any,
-) -> None:
+def fit(log: str, output: Path, model: type[csrr.Recommender], as_json: bool, **options: Any) -> None:
     """Fit a model to LOG and write it to a file.
 
     What is not given is chosen on held-out events of LOG, and a line says what that was.
@@ -65,15 +55,14 @@ def fit(
       csrr fit clicks.csv -o model.csrr --items items.csv
     """
     fitted = opts.make_model(model, options)
-    if not force:
+    if not options["force"]:
         opts.check_expendable(output, ", or --force to write over it")
     interrupts.set_last_message(describe_written(output))
     is_dask = getattr(fitted, "engine", None) == "dask"
-    if not is_dask and (scheduler or work or resume):
+    if not is_dask and any(options[name] for name in ("scheduler", "work", "resume")):
         raise click.UsageError("--scheduler, --work and --resume go with --engine dask")
-    if is_dask and (scheduler or Path(log).is_dir()):
-        work = work or output.with_name(f"{output.name}.work")
-        _fit_spread(fitted, log, output, options, as_json=as_json, scheduler=scheduler, work=work, resume=resume)
+    if is_dask and (options["scheduler"] or Path(log).is_dir()):
+        _fit_spread(fitted, log, output, options, as_json=as_json)
         return
     with show_live_line() as line:
         line.show(f"reading {opts.name_source(log)}")
@@ -97,17 +86,7 @@ def fit(
         say(str(costs))
 
 
-def _fit_spread(
-    fitted: Any,
-    log: str,
-    output: Path,
-    options: dict[str, Any],
-    *,
-    as_json: bool,
-    scheduler: str | None,
-    work: Path,
-    resume: bool,
-) -> None:
+def _fit_spread(fitted: Any, log: str, output: Path, options: dict[str, Any], *, as_json: bool) -> None:
     """Fit to a folder by Dask's workers; what they have made is in `work` until the model is written."""
     import csrr
     from csrr.models.spread import fit_spread
@@ -118,13 +97,14 @@ def _fit_spread(
     for name, file in {"--items": options["items_file"], "--users": options["users_file"]}.items():
         if file is not None:
             raise click.UsageError(f"{name} is for logs that one machine reads; leave it out")
+    work, resume = options["work"] or output.with_name(f"{output.name}.work"), options["resume"]
     if resume and not work.is_dir():
         raise Failure(f"{work}: no folder of an interrupted fit; leave out --resume")
     began = time.perf_counter()
     try:
         with show_live_line(getattr(fitted, "tol", None)) as line:
             line.show(f"reading {opts.name_source(log)}")
-            with csrr.open_dask(scheduler, folder=work, resume=resume) as fitted.engine:
+            with csrr.open_dask(options["scheduler"], folder=work, resume=resume) as fitted.engine:
                 fitted.check_params()
                 fit_spread(fitted, log, fitted.engine, line.step, line.show)
                 line.show(f"writing {output}")

@@ -150,16 +150,7 @@ def _describe_choice(choice: dict[str, Any]) -> str:
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the split.")
 @click.option("--plot", type=opts.PLOT_FILE, help="Draw the curve: .svg or .html.")
 @opts.add_options(*opts.LOG_OPTIONS, opts.json_option)
-def costs(
-    log: str,
-    miss: float,
-    false_alarm: float,
-    ratios: tuple[float, ...],
-    seed: int,
-    plot: Path | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def costs(log: str, plot: Path | None, as_json: bool, **options: Any) -> None:
     """Find the weight of clicks and the threshold that cost least.
 
     A miss is an item that a user would have chosen and was not shown, a false alarm one that was shown in vain. CSRR is
@@ -178,14 +169,8 @@ def costs(
     with show_live_line() as line:
         line.show(f"reading {log}")
         events = opts.read_log(log, options)
-        curve = csrr.cost_curve(
-            events,
-            miss=miss,
-            false_alarm=false_alarm,
-            seed=seed,
-            callback=lambda done, total: line.show(f"{done} of {total} weights"),
-            **({"ratios": ratios} if ratios else {}),
-        )
+        given = opts.select_given(options, ("miss", "false_alarm", "ratios", "seed"))
+        curve = csrr.cost_curve(events, callback=lambda done, total: line.show(f"{done} of {total} weights"), **given)
     if plot is not None:
         csrr.plot(curve, plot)
     if as_json:
