@@ -287,3 +287,16 @@ def test_a_file_whose_features_do_not_fit_is_refused(model, tmp_path):
         write(tmp_path / "bad.csrr", header, arrays | {name: np.ascontiguousarray(broken)})
         with pytest.raises(csrr.ModelFileError):
             csrr.load(tmp_path / "bad.csrr")
+
+
+@pytest.mark.parametrize("n_items", [36, 60])
+def test_new_items_of_a_small_catalog_have_places_in_lists(n_items):
+    rng = np.random.default_rng(0)
+    n_each = min(5, n_items // 4)
+    items = np.concatenate([rng.choice(np.arange(u % 3, n_items, 3), n_each, replace=False) for u in range(200)])
+    log = csrr.read({"user": np.repeat(np.arange(200), n_each), "item": items})
+    tags = {i: [f"kind {i % 3}", f"junk {i % 2}"] for i in range(n_items)}
+    is_new = np.arange(n_items) % 4 == 3
+    known, told = (csrr.CSRR(**GIVEN).fit(each, items=tags) for each in (log, log.select(~is_new[log.item_rows])))
+    shares = [is_new[each.recommend(k=5, exclude_seen=log).items.astype(int)].mean() for each in (known, told)]
+    assert 0.5 < shares[1] / shares[0] < 2

@@ -163,6 +163,8 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
     if own:
         say(f"{len(hidden):,} hidden items among themselves:\n{_format_table(own)}\n\namong all items:")
         say("(the events of others are all in training, so every place that another item takes is a miss)")
+        if blind := [name for name, each in fitted.items() if getattr(each, "features_", None) is None]:
+            say(f"{' and '.join(blind)} cannot tell hidden items apart: their order is arbitrary", err=True)
     say(_format_table(found))
     for name, proof in proofs.items():
         say(f"{name}: {proof}" if len(models) > 1 else proof)

@@ -197,7 +197,14 @@ def _add_item_features(model: CSRRBase, given: Given) -> None:
     own = encoded.take(np.flatnonzero(given.has_events))
     # In the units of the problem, where popularity counts less: that of a new item is not known.
     targets = (model.item_factors_ * model.fitted_.scaling.item[:, None]).astype(np.float32)
-    strengths, note = given.chosen or choose_strengths(own, targets, make_trial(model, own))
+    if given.chosen is not None:
+        strengths, note = given.chosen
+    elif (trial := make_trial(model, own)) is not None:
+        strengths, note = choose_strengths(own, targets, trial)
+    else:
+        # A new item is as popular as items are on average.
+        popularity = float((1 / model.fitted_.scaling.item).mean())
+        strengths, note = Strengths(factor=popularity, weights=0.05), "by rule: too few items or users to choose on"
     found = fit_map(*own, targets, strengths.reg)
     features = Features(space, encoded, found, strengths, note, SimilarItems(*own))
     if given.chosen is None and model.fitted_.faded is None:
@@ -402,7 +409,8 @@ RIDGES = ((50, 10.0), (200, 10.0))
 SHARES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """How much factors may count where neighbor weights count 1, both in units of their standard deviation."""
 HIDDEN, LEAST_HIDDEN, MOST_HIDDEN = 0.1, 20, 2000
-"""The share of the items that is hidden to choose strengths, and how many these are at least and at most."""
+"""The share of the items that is hidden to choose strengths, and how many these are at least, of up to a quarter of
+all, and at most."""
 LEAST_USERS, MOST_USERS = 50, 2000
 
 LIST_LENGTH = 20
@@ -436,16 +444,11 @@ class Trial(NamedTuple):
     scores: Callable[[], Float32Array]
     """The scores of the hidden items by the model that knows them, (n, h)."""
     best_others: Callable[[], Float32Array]
-    """The scores of the LIST_LENGTH best other items of each user, falling, (n, LIST_LENGTH)."""
+    """The scores of the best other items of each user, as many as a list has, falling, (n, k)."""
 
 
-def choose_strengths(encoded: Encoded, targets: Float32Array, trial: Trial | None) -> tuple[Strengths, str]:
-    """Return how features count, chosen on hidden items, and a note; `encoded` and `targets`, (m, r), are of all known.
-
-    Without enough items and users the choice is by rule.
-    """
-    if trial is None:
-        return Strengths(weights=0.05), "by rule: too few items or users to choose on"
+def choose_strengths(encoded: Encoded, targets: Float32Array, trial: Trial) -> tuple[Strengths, str]:
+    """Return how features count, chosen on hidden items, and a note; `encoded`, `targets`, (m, r), are of all known."""
     others, hidden = np.flatnonzero(~mark_rows(len(targets), trial.hidden)), encoded.take(trial.hidden)
     rest = encoded.take(others)
     known, clicks = SimilarItems(*rest), trial.clicks[:, others]
@@ -708,9 +711,9 @@ def make_trial(model: CSRRBase, encoded: Encoded) -> Trial | None:
     """Return users and hidden items of a model fitted to items with events only, whose features these are."""
     rng = np.random.default_rng(model.seed)
     there = np.flatnonzero(encoded.is_there)
-    n_hidden = min(max(int(HIDDEN * len(there)), LEAST_HIDDEN), MOST_HIDDEN)
+    n_hidden = min(max(int(HIDDEN * len(there)), min(LEAST_HIDDEN, len(there) // 4)), MOST_HIDDEN)
     hidden = np.sort(rng.permutation(there)[:n_hidden])
-    if len(there) < 4 * LEAST_HIDDEN:
+    if len(there) < 2 * LEAST_HIDDEN:
         return None
     is_hidden = mark_rows(len(encoded), hidden)
     seen, faded = model.histories, model.fitted_.faded
@@ -750,14 +753,16 @@ def make_trial(model: CSRRBase, encoded: Encoded) -> Trial | None:
         return scores
 
     def list_others() -> Float32Array:
-        best = np.empty((len(factors), LIST_LENGTH), np.float32)
+        # A list of a large part of all items would not tell at which places new ones are.
+        length = min(LIST_LENGTH, max(1, len(items) // 10))
+        best = np.empty((len(factors), length), np.float32)
         for first in range(0, len(factors), 256):
             part = slice(first, first + 256)
             block = factors[part] @ items.T + (scored[part] @ weights).toarray()
             past = clicks[part].tocoo()
             block[past.row, past.col] = -np.inf
             block[:, hidden] = -np.inf
-            best[part] = _list_best(block, LIST_LENGTH)
+            best[part] = _list_best(block, length)
         return best
 
     return Trial(factors, clicks, sparse.csr_array(wanted[:, hidden]), hidden, score_hidden, list_others)
