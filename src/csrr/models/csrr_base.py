@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, Int64Array, Rows
-from csrr._base.threads import TimeUpError, cut_off, limit_time, n_threads, seconds_left, use_threads
+from csrr._base.threads import limit_time, n_threads, seconds_left, use_threads
 from csrr.data.ids import Id, IdMap
 from csrr.data.log import Log
 from csrr.models.auto import CHOSEN_PARTS, Chosen, choose_settings, keep_settings
@@ -30,7 +30,15 @@ from csrr.models.estimator import (
     weigh,
 )
 from csrr.models.features import Features, describe_features, feature_arrays, name_shared, restore_features
-from csrr.models.fitted_problem import KEPT, CSRRFacts, FittedProblem, Neighborhood, name_parameter, refold_users
+from csrr.models.fitted_problem import (
+    BEFORE_NEIGHBORS,
+    KEPT,
+    CSRRFacts,
+    FittedProblem,
+    fit_neighborhood,
+    name_parameter,
+    refold_users,
+)
 from csrr.models.foldin import FoldedFactors, FoldedItems
 from csrr.models.recommend import name_items
 from csrr.models.schema import Arrays, FileSchema, sparse_arrays
@@ -47,8 +55,6 @@ from csrr.results.recommendations import Explanation
 
 Start = Factors | LowRank | None
 """The U that a solver begins at, or None."""
-_BEFORE_NEIGHBORS = 0.6
-"""The share of the remaining time that the fit of U may take where neighbors follow."""
 _STRICT: dict[str, Any] = {"reg_sparse": STRONG, "l2": None, "denoise": 0.0}
 """The parameters of a fit that tells noise."""
 
@@ -212,7 +218,7 @@ class CSRRBase(Recommender):
         Without a `start`, U begins where the settings say, not where a search ended: then a refit gives the same.
         """
         balanced = None
-        with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
+        with limit_time(seconds_left(BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
             if chosen.settings.neighbors and not problem.is_balanced and chosen.order.kind != "next":
                 balanced = problem.compute_balanced()
                 if start is None and self.is_convex and not self.is_paper_form and not problem.problem.is_slack:
@@ -357,11 +363,7 @@ class CSRRBase(Recommender):
         # The users once more, as new users are folded in, unless the time is up.
         if not self.is_paper_form and seconds_left() != 0:
             factors = refold_users(built.problem, factors)
-        neighborhood = self._fit_neighborhood(built, factors, balanced, chosen)
-        if neighborhood is None:
-            neighborhood = Neighborhood.none(log.n_items)
-            note = f"{chosen.note}; then none: the time limit left no time for neighbors"
-            chosen = replace(chosen, settings=chosen.settings._replace(neighbors=0), note=note)
+        neighborhood, chosen = fit_neighborhood(self, built, factors, balanced, chosen)
         self.remember(log)
         self.features_, self.user_features_ = None, None
         self.take_problem(FittedProblem.of(self, log, built, factors, neighborhood, chosen.order))
@@ -369,24 +371,6 @@ class CSRRBase(Recommender):
         self.certificate_ = replace(found.certificate, has_neighbors=self.fitted_.has_neighbors)
         self.rank_, self.history_ = found.certificate.rank, found.history
         return self
-
-    def _fit_neighborhood(
-        self, built: ClickProblem, own: Factors, balanced: LowRank | None, chosen: Chosen
-    ) -> Neighborhood | None:
-        """The neighbors; None where the time is up, unless their number was given.
-
-        They are fitted to the residual of a balanced U: the fit's `own`, or another.
-        """
-        if chosen.order.kind == "next":
-            return Neighborhood.none(built.problem.pattern.shape[1])
-        try:
-            with cut_off(seconds_left() if self.neighbors == "auto" else None):
-                u = own.users, own.items
-                if built.settings.neighbors and not built.is_balanced:
-                    u = (built.compute_balanced() if balanced is None else balanced).split()
-                return Neighborhood.of(built, u, float(self.user_scaling))
-        except TimeUpError:
-            return None
 
     def take_problem(self, fitted: FittedProblem) -> None:
         """Give the model a solved problem of its users and items, whose scores it has from then on.

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from csrr._base.arrays import AnyArray, BoolArray, Float32Array, FloatArray, Int32Array, Rows
+from csrr._base.threads import TimeUpError, cut_off, seconds_left
 from csrr.data.ids import Id
 from csrr.data.log import Log
 from csrr.models.build_problem import (
@@ -63,6 +64,7 @@ from csrr.registry import find_engine
 from csrr.results.recommendations import Explanation
 
 if TYPE_CHECKING:
+    from csrr.models.auto import Chosen
     from csrr.models.csrr_base import CSRRBase
 
 
@@ -164,6 +166,8 @@ def fold_neighbors(
 
 FOLD_IN_TOL, ROUGH_TOL = 1e-3, 1e-2
 """The accuracy of factors that are folded in, and of those that a solver only starts from."""
+BEFORE_NEIGHBORS = 0.6
+"""The share of the remaining time that the fit of U may take where neighbors follow."""
 LITTLE = 1 / 3
 """The share of the mean explained part below which a click is in V, where U's problem has no V."""
 
@@ -587,6 +591,27 @@ def refold_users(problem: Problem, factors: Factors) -> Factors:
     """Return the factors with the best users for their items."""
     side = ItemSide.of(factors.items, problem.l1, problem.engine)
     return Factors(fold_in(problem, side, factors.users, tol=FOLD_IN_TOL), factors.items)
+
+
+def fit_neighborhood(
+    model: CSRRBase, built: ClickProblem, own: Factors, balanced: LowRank | None, chosen: Chosen
+) -> tuple[Neighborhood, Chosen]:
+    """Return the neighbors, fitted to the residual of a balanced U, the fit's `own` or another; and what was chosen.
+
+    There are none with order "next", and where the time is up, unless their number was given.
+    """
+    none = Neighborhood.none(built.problem.pattern.shape[1])
+    if chosen.order.kind == "next":
+        return none, chosen
+    try:
+        with cut_off(seconds_left() if model.neighbors == "auto" else None):
+            u = own.users, own.items
+            if built.settings.neighbors and not built.is_balanced:
+                u = (built.compute_balanced() if balanced is None else balanced).split()
+            return Neighborhood.of(built, u, float(model.user_scaling)), chosen
+    except TimeUpError:
+        note = f"{chosen.note}; then none: the time limit left no time for neighbors"
+        return none, replace(chosen, settings=chosen.settings._replace(neighbors=0), note=note)
 
 
 def _fold_rows(problem: Problem, which: BoolArray, other: FloatArray) -> FloatArray:

@@ -36,7 +36,14 @@ from csrr.models.auto import (
     search_order,
 )
 from csrr.models.build_problem import ClickCosts, ClickProblem, ProblemSpec, Scaling, Settings, pose_problem
-from csrr.models.fitted_problem import LITTLE, FittedProblem, Neighborhood, refold_users
+from csrr.models.fitted_problem import (
+    BEFORE_NEIGHBORS,
+    LITTLE,
+    FittedProblem,
+    Neighborhood,
+    fit_neighborhood,
+    refold_users,
+)
 from csrr.models.foldin import FoldedFactors
 from csrr.models.held_out import LEAST_EVENTS, LEAST_USERS, MOST_SCORES, MOST_USERS, SHARE
 from csrr.models.order import IGNORE, FadedScores, OrderSettings, fit_faded
@@ -59,7 +66,6 @@ _logger = logging.getLogger(__name__)
 
 CHECKPOINT_EVERY = 3
 """The steps between checkpoints of the item side."""
-_BEFORE_NEIGHBORS = 0.6
 
 Say = Callable[[str], object]
 
@@ -163,7 +169,7 @@ def fit_spread(
         chosen = replace(_choose(model, log, engine, kinds), n_events=len(log), n_now=len(log))
         # 3. The problem. 4. U. 5. S.
         built = _pose(model, log, pattern, chosen.settings)
-        with limit_time(seconds_left(_BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
+        with limit_time(seconds_left(BEFORE_NEIGHBORS if chosen.settings.neighbors else 1.0)):
             balanced, is_next = None, chosen.order.kind == "next"
             start = _read_checkpoint(engine, built)
             if chosen.settings.neighbors and not built.is_balanced and not is_next:
@@ -174,13 +180,7 @@ def fit_spread(
         if seconds_left() != 0:
             factors = refold_users(built.problem, factors)
         say("fitting neighbors")
-        neighborhood = (
-            Neighborhood.none(log.n_items) if is_next else _find_neighborhood(model, built, factors, balanced)
-        )
-        if neighborhood is None:
-            neighborhood = Neighborhood.none(log.n_items)
-            note = f"{chosen.note}; then none: the time limit left no time for neighbors"
-            chosen = replace(chosen, settings=chosen.settings._replace(neighbors=0), note=note)
+        neighborhood, chosen = fit_neighborhood(model, built, factors, balanced, chosen)
         faded = None
         if chosen.order.kind != "ignore":
             own = _order_log(log, engine)
@@ -480,19 +480,6 @@ def _read_checkpoint(engine: DaskEngine, built: ClickProblem) -> LowRank | None:
     users = engine.put(problem.pattern, np.zeros((problem.pattern.shape[0], len(s)), right.dtype))
     factors = refold_users(problem, Factors(users, right * np.sqrt(s).astype(right.dtype)))
     return factors.to_low_rank(engine)
-
-
-def _find_neighborhood(
-    model: CSRRBase, built: ClickProblem, own: Factors, balanced: LowRank | None
-) -> Neighborhood | None:
-    try:
-        with cut_off(seconds_left() if model.neighbors == "auto" else None):
-            u = own.users, own.items
-            if built.settings.neighbors and not built.is_balanced:
-                u = (built.compute_balanced() if balanced is None else balanced).split()
-            return Neighborhood.of(built, u, float(model.user_scaling))
-    except TimeUpError:
-        return None
 
 
 # The model
