@@ -130,7 +130,6 @@ def evaluate(log: str, models: tuple[str, ...], test: str | None, as_json: bool,
         _roll(unfitted, log, options, as_json=as_json)
         return
     with show_live_line() as line:
-        line.show(f"reading {log}")
         events = opts.read_log(log, options)
         train, test_log = _find_parts(unfitted[0], events, test, options)
         at = _choose_lengths(options["lengths"], train.n_items)
@@ -185,7 +184,6 @@ def _roll(models: list[Any], log: str, options: dict[str, Any], *, as_json: bool
     found: list[csrr.Rolling] = []
     spelled = spell_arguments(partial(show_option, first="at"))
     with say_warnings(), show_live_line() as line, spelled:
-        line.show(f"reading {log}")
         events, every, threads = opts.read_log(log, options), options["every"], options["threads"]
         given = {"every": every, "first": opts.parse_time_option(options["at"]), "metric": metric, "threads": threads}
         given |= {"fold_in": options["fold_in"]}
@@ -398,7 +396,6 @@ def tune(
     own, space = _read_question(model, options)
     interrupts.set_last_message(describe_written(output, fitted))
     with show_live_line() as line:
-        line.show(f"reading {log}")
         events = opts.read_log(log, options)
         found = _search(own, space, events, options, line)
         if output is not None:

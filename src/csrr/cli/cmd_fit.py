@@ -65,7 +65,6 @@ def fit(log: str, output: Path, model: type[csrr.Recommender], as_json: bool, **
         _fit_spread(fitted, log, output, options, as_json=as_json)
         return
     with show_live_line() as line:
-        line.show(f"reading {opts.name_source(log)}")
         events = opts.read_log(log, options)
         line.show(f"fitting {events.n_users:,} users x {events.n_items:,} items, {len(events):,} events")
         began = time.perf_counter()
@@ -171,7 +170,6 @@ def update(model: Path, log: str | None, output: Path | None, choose: bool, as_j
             _add_tables(fitted, tables)
             _write_update(fitted, output, before, time.perf_counter() - began, as_json=as_json, is_fitted=False)
             return
-        line.show(f"reading {opts.name_source(log)}")
         if options["table"] is None:
             events = _name_like(opts.read_log(log, options), fitted)
         else:

@@ -64,7 +64,6 @@ def calibrate(model: Path, heldout: str, output: Path, plot: Path | None, as_jso
     opts.check_expendable(output)
     fitted = opts.load_model(model)
     with show_live_line() as line:
-        line.show(f"reading {heldout}")
         events = opts.read_log(heldout, options)
         line.show(f"scoring {len(fitted.users_):,} users x {len(fitted.items_):,} items")
         reliability = _judge(fitted, events, options["observed_share"], options["groups"])
@@ -167,7 +166,6 @@ def costs(log: str, plot: Path | None, as_json: bool, **options: Any) -> None:
     import csrr
 
     with show_live_line() as line:
-        line.show(f"reading {log}")
         events = opts.read_log(log, options)
         given = opts.select_given(options, ("miss", "false_alarm", "ratios", "seed"))
         curve = csrr.cost_curve(events, callback=lambda done, total: line.show(f"{done} of {total} weights"), **given)
@@ -273,7 +271,6 @@ def clean(log: str, output: Path | None, dry_run: bool, removed: Path | None, as
         raise click.UsageError("Missing option '-o' / '--output' (or --dry-run, which writes nothing)")
     _check_files(log, output, removed)
     with show_live_line() as line:
-        line.show(f"reading {log}")
         events = opts.read_log(log, options)
         line.show(f"judging {len(events):,} events")
         planned = plan_cleaning(events, above=options["above"], popularity=options["popularity"])

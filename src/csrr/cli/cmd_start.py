@@ -61,7 +61,6 @@ def start(log: str, output: Path, as_json: bool, **options: Any) -> None:
 
     with show_live_line() as line, stoppable(describe_kept(output)):
         check_folder(output)
-        line.show(f"reading {log}")
         items = opts.read_item_table(options)
         events = opts.read_log(log, options)
         given = {name: options[name] for name in ("minutes", "miss", "false_alarm", "ease", "seed")}

@@ -239,16 +239,18 @@ def read_log(source: str, options: Mapping[str, Any], *, newer_than: csrr.Recomm
         arguments["separator"] = arguments["separator"].replace("\\t", "\t")
     if "weights" in arguments:
         arguments["weights"] = _read_weights(arguments["weights"])
+    line = Line()
+    line.show(f"reading {name_source(source)}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", csrr.DataWarning)  # said below
         log = csrr.read(source, **arguments) if newer_than is None else csrr.read_new(newer_than, source, **arguments)
     if log.columns is not None:
-        Line().clear()  # what says that the log is being read
+        line.clear()
         roles = log.columns.describe()
         types = "" if log.types is None else f"; event types: {log.types.describe()}"
         order = "; rows in order" if log.times is None and log.is_ordered else ""
-        for line in (roles + order + types, *log.columns.notes):
-            say(f"csrr: {name_source(source)}: {line}", err=True)
+        for told in (roles + order + types, *log.columns.notes):
+            say(f"csrr: {name_source(source)}: {told}", err=True)
     return log
 
 
