@@ -20,7 +20,7 @@ from csrr.cli.output import Failure, print_json, say, stoppable
 
 if TYPE_CHECKING:
     from csrr_paper.jobs import Experiment, Job
-    from csrr_paper.reproduce import Progress, Reproduction
+    from csrr_paper.reproduce import Reproduction
     from csrr_paper.summary_types import Figure
 
 
@@ -136,7 +136,7 @@ def _run(run: Reproduction, results: Path, workers: int) -> list[tuple[Job, Exce
     kept = f"the results so far are in {results}, the same command goes on from there"
     try:
         with stoppable(lambda: f"stopped: {kept}"), show_live_line() as line:
-            return run.run(lambda progress: line.show(_describe(progress)), workers=workers)
+            return run.run(lambda progress: line.show(str(progress)), workers=workers)
     except WorkerError as error:
         raise Failure(f"{error}; {kept}") from error
     except OSError as error:
@@ -210,8 +210,3 @@ def _print_plan(run: Reproduction, as_json: bool) -> None:
 def _count_results(run: Reproduction) -> str:
     done = len(run.list_results())
     return f"{len(run.jobs)} results" + (f", {done} of them there already" if done else "")
-
-
-def _describe(progress: Progress) -> str:
-    left = format_duration(progress.seconds_left)
-    return f"{progress.done} of {progress.total}, {left} left: {progress.now}"

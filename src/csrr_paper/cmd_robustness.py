@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from csrr._base.progress import show_live_line
-from csrr._base.text import format_duration
 from csrr.cli.help import Command
 from csrr.cli.options import LOG_OPTIONS, add_options, json_option, log_argument, read_log, select_given
 from csrr.cli.output import print_json, say, stoppable
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     import csrr
     import csrr_paper
     from csrr._base.progress import Line
-    from csrr_paper.reproduce import Progress
 
 
 @click.command(cls=Command)
@@ -71,9 +69,4 @@ def _measure(events: csrr.Log, arguments: dict[str, Any], line: Line) -> csrr_pa
         else f"the results so far are in {folder}, the same command goes on from there"
     )
     with stoppable(lambda: f"stopped: {go_on}"):
-        return csrr_paper.robustness(events, **arguments, callback=lambda progress: line.show(_describe(progress)))
-
-
-def _describe(progress: Progress) -> str:
-    left = f", about {format_duration(progress.seconds_left)} left" if progress.done else ""
-    return f"{progress.done} of {progress.total}{left}: {progress.now}"
+        return csrr_paper.robustness(events, **arguments, callback=lambda progress: line.show(str(progress)))

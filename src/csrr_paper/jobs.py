@@ -147,13 +147,10 @@ def name_at_step(factor: float) -> str:
 
 
 def _list_steps(experiment: Experiment, split: int) -> Iterable[Job]:
+    own = experiment.make_job("CSRR-I", split)
     for factor in STEPS[::2] if experiment.quick else STEPS:
-        yield replace(
-            experiment.make_job("CSRR-I", split),
-            name=name_at_step(factor),
-            change=partial(_change_step, factor, experiment.quick),
-            seconds=_DENSE_SECONDS,
-        )
+        change = partial(_change_step, factor, experiment.quick)
+        yield replace(own, name=name_at_step(factor), change=change, seconds=_DENSE_SECONDS)
 
 
 def _change_step(factor: float, quick: bool, chosen: Params) -> Params:
@@ -169,14 +166,11 @@ def name_at_strength(which: str, value: float) -> str:
 
 
 def _list_strengths(experiment: Experiment, split: int) -> Iterable[Job]:
+    own = experiment.make_job("CSRR-I", split)
     for which, values in (("l1", L1S), ("l2", L2S)):
         for value in values[::3] if experiment.quick else values:
-            yield replace(
-                experiment.make_job("CSRR-I", split),
-                name=name_at_strength(which, value),
-                change=partial(_change_strength, which, value, experiment.quick),
-                seconds=100,
-            )
+            change = partial(_change_strength, which, value, experiment.quick)
+            yield replace(own, name=name_at_strength(which, value), change=change, seconds=100)
 
 
 def _change_strength(which: str, value: float, quick: bool, chosen: Params) -> Params:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from csrr._base.files import write_text
-from csrr._base.text import to_plain
+from csrr._base.text import format_duration, to_plain
 from csrr._base.threads import available_cores
 from csrr.data.errors import DataError
 from csrr.data.log import Log
@@ -55,6 +55,10 @@ class Progress:
     total: int
     now: str
     seconds_left: float
+
+    def __str__(self) -> str:
+        left = f", about {format_duration(self.seconds_left)} left" if self.seconds_left else ""
+        return f"{self.done} of {self.total}{left}: {self.now}"
 
 
 def plan(
