@@ -130,7 +130,7 @@ def _list_levels(kinds: Sequence[NoiseKind], shares: Sequence[float]) -> list[No
 
 def _check_list(name: str, value: Any) -> None:
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
-        raise ParameterError(f"{name}={value!r} must be a list")
+        raise ParameterError.of(name, value, "must be a list")
 
 
 def _check_seeds(seeds: Any) -> list[int]:
@@ -140,7 +140,7 @@ def _check_seeds(seeds: Any) -> list[int]:
     for each in seeds:
         check_whole("seeds", each, least=0)
     if not seeds:
-        raise ParameterError("seeds is empty; give their number, or at least one")
+        raise ParameterError.of("seeds", seeds, "must be their number, or a list of at least one")
     return [int(each) for each in dict.fromkeys(seeds)]
 
 

@@ -82,7 +82,7 @@ def test_ranges_are_whole_where_the_parameter_is(log):
         ({"tol": (1, 2, 3)}, "choices go in a list"),
         ({"tol": (2, 1)}, "to a larger one"),
         ({"tol": (0, "a")}, "to a larger one"),
-        ({"tol": Range(0, 1, log=True)}, "a logarithm needs more than 0"),
+        ({"tol": Range(0, 1, log=True)}, "must begin above 0, for a logarithm"),
         ({"max_iter": (1, 2.5)}, "from a whole number"),
         ({"tol": Walk((1, 2))}, "only reg_low_rank and l1 of CSRR"),
         ({"reg_low_rank": Walk(())}, "must have strengths"),

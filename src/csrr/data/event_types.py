@@ -188,16 +188,18 @@ def read_weights(event: Any, weights: Any, target: Any) -> dict[str, float]:
         instead = "" if weights is None else f", not {show_value(weights)}"
         raise ParameterError.of("event", event, f"needs a weight for each type, such as {example}{instead}")
     if len(weights) > MOST_TYPES:
-        raise ParameterError(f"weights names {len(weights):,} event types; at most {MOST_TYPES} are possible")
+        raise ParameterError.of(
+            "weights", weights, f"names {len(weights):,} event types; at most {MOST_TYPES} are possible"
+        )
     found: dict[str, float] = {}
     for name, weight in weights.items():
         if not is_number(weight, least=0, most=float(np.finfo(np.float32).max)):
             raise ParameterError.of("weights", {name: weight}, "must be a number >= 0")
         if name_type(name) in found:
-            raise ParameterError(f"weights names the event type {show_value(name_type(name))} twice")
+            raise ParameterError.of("weights", weights, f"names the event type {show_value(name_type(name))} twice")
         found[name_type(name)] = float(weight)
     if not any(np.float32(weight) > 0 for weight in found.values()):
-        raise ParameterError("weights: at least one event type must have a weight above 0")
+        raise ParameterError.of("weights", weights, "must have a weight above 0 for at least one event type")
     if target is not None and not found.get(name_type(target), 0) > 0:
         known = ", ".join(show_value(name) for name, weight in found.items() if weight > 0)
         raise ParameterError.of("target", target, f"must be an event type with a weight above 0: {known}")

@@ -34,7 +34,7 @@ from csrr.data.items import (
 from csrr.data.matrix import check_sparse, is_matrix
 from csrr.data.sources import choose_limit, open_files
 from csrr.data.tables import ColumnKey, Table, is_table, normalize_name, open_table
-from csrr.parameters import ParameterError
+from csrr.parameters import Choice, ParameterError
 
 Kind = Literal["item", "user"]
 MOST_FEATURES = 30_000
@@ -280,8 +280,7 @@ def read_features(
     >>> csrr.read_features(np.eye(2, 3), ids=["a", "b"])
     FeatureTable: 2 rows, vector (vectors of 3)
     """
-    if kind not in ("item", "user"):
-        raise ParameterError(f'kind={kind!r} must be "item" or "user"')
+    Choice(name="kind", words=("item", "user")).check(kind)
     if is_matrix(source):
         return _read_matrix(source, ids, names, kind)
     if ids is not None or names is not None:

@@ -353,8 +353,10 @@ def tabulate(evaluations: Mapping[str, Evaluation], metrics: Sequence[str] | Non
     names = tuple(shared if metrics is None else dict.fromkeys(metrics))
     for model, each in evaluations.items():
         if missing := [name for name in names if name not in each.means]:
-            raise ParameterError(f"metrics: {model} has no {missing[0]!r}; it has {', '.join(each.means)}")
+            raise ParameterError.of(
+                "metrics", metrics, f"{model} has no {missing[0]!r}; it has {', '.join(each.means)}"
+            )
         _check_users(first_name, first, model, each)
     if not names:
-        raise ParameterError("metrics: the evaluations have no metric in common")
+        raise ParameterError.of("metrics", metrics, "the evaluations have no metric in common")
     return EvaluationTable(dict(evaluations), names)

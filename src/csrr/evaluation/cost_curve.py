@@ -277,7 +277,7 @@ def _check_ratios(ratios: Any) -> list[float]:
     for each in ratios:
         check_number("ratios", each, least=LEAST_COST, most=MOST_COST)
     if not len(ratios):
-        raise ParameterError("ratios is empty; give at least one cost ratio")
+        raise ParameterError.of("ratios", ratios, "must have at least one cost ratio")
     return sorted({float(each) for each in ratios})
 
 

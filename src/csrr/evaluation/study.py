@@ -112,40 +112,42 @@ def _resolve_dimension(name: str, given: Any, model: Recommender, train: Log) ->
         return list(dict.fromkeys(min(rank, most) for rank in given.choices))
     if isinstance(given, tuple):
         if len(given) != 2:
-            raise ParameterError(f"space: {name}={given!r} must be (low, high); choices go in a list")
+            raise ParameterError.of("space", {name: given}, "must be (low, high); choices go in a list")
         given = Range(*given)
     if isinstance(given, Range):
         return _check_range(name, given, type(model))
     if isinstance(given, Walk):
         return _check_walk(name, given, model)
     if not isinstance(given, list) or not given:
-        raise ParameterError(f"space: {name}={given!r} must be a list of choices, (low, high), a Range or a Walk")
+        raise ParameterError.of("space", {name: given}, "must be a list of choices, (low, high), a Range or a Walk")
     choices = [each.item() if isinstance(each, np.generic) else each for each in given]
     for each in choices:
         if not isinstance(each, str | int | float | bool | None) or (isinstance(each, float) and math.isnan(each)):
-            raise ParameterError(f"space: {name}: the choice {each!r} must be a number, a text, True, False or None")
+            raise ParameterError.of("space", {name: each}, "must be a number, a text, True, False or None")
     return list(dict.fromkeys(choices))
 
 
 def _check_range(name: str, given: Range, kind: type[Recommender]) -> Range:
     numbers = all(isinstance(each, int | float) and math.isfinite(each) for each in (given.low, given.high))
     if not numbers or not given.low < given.high:
-        raise ParameterError(f"space: {name}: {given} must go from a number to a larger one")
+        raise ParameterError.of("space", {name: given}, "must go from a number to a larger one")
     if given.log and given.low <= 0:
-        raise ParameterError(f"space: {name}: {given} begins at {given.low:g}; a logarithm needs more than 0")
+        raise ParameterError.of("space", {name: given}, "must begin above 0, for a logarithm")
     if not is_whole(name, kind):
         return Range(float(given.low), float(given.high), given.log)
     if given.low != int(given.low) or given.high != int(given.high):
-        raise ParameterError(f"space: {name}: {given} must go from a whole number to another")
+        raise ParameterError.of("space", {name: given}, "must go from a whole number to another")
     return Range(int(given.low), int(given.high), given.log)
 
 
 def _check_walk(name: str, given: Walk, model: Recommender) -> Walk:
     if name not in model.walked:
         able = ", ".join(each for each, kind in MODELS.items() if kind.walked)
-        raise ParameterError(f"space: {name}: only reg_low_rank and l1 of {able} can be walked along")
+        raise ParameterError.of(
+            "space", {name: given}, f"is a walk; only reg_low_rank and l1 of {able} can be walked along"
+        )
     if not given.strengths or not np.isfinite(given.strengths).all() or given.strengths[-1] <= 0:
-        raise ParameterError(f"space: {name}: {given} must have strengths, all > 0")
+        raise ParameterError.of("space", {name: given}, "must have strengths, all > 0")
     return given
 
 
@@ -184,7 +186,7 @@ def encode_space(space: Mapping[str, Dimension]) -> dict[str, Any]:
 def decode_space(plain: Any) -> dict[str, Any]:
     """Return what `encode_space` was given."""
     if not isinstance(plain, dict):
-        raise ParameterError('a space is an object of names, like {"rank": [64, 128], "reg": {"low": 1, "high": 9}}')
+        raise ParameterError.of("space", plain, 'must be an object, like {"rank": [64], "reg": {"low": 1, "high": 9}}')
     return {name: _decode_dimension(name, each) for name, each in plain.items()}
 
 
@@ -195,10 +197,10 @@ def _decode_dimension(name: str, each: Any) -> Any:
         try:
             return Walk(tuple(each["walk"]))
         except (TypeError, ValueError):
-            raise ParameterError(f"space: {name}: walk={each['walk']!r} must be a list of numbers") from None
+            raise ParameterError.of("space", {name: each}, "must be a list of numbers") from None
     if {"low", "high"} <= each.keys() <= {"low", "high", "log"}:
         return Range(**each)
-    raise ParameterError(f"space: {name}={each!r}: an object has low and high, and perhaps log, or walk")
+    raise ParameterError.of("space", {name: each}, "must have low and high, and perhaps log, or walk")
 
 
 MOST_POINTS = 1_000_000
