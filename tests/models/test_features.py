@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import csrr
+from csrr.models.describe import Trial, match_scale
 from csrr.models.features import Renumbering
 from tests.models.test_engines import ENGINES
 
@@ -179,8 +181,6 @@ def test_rows_move_to_where_their_ids_are():
     moved = Renumbering.of(csrr.IdMap([1, 3, 5]), csrr.IdMap([0, 1, 5]), "item")
     assert moved.old.tolist() == [-1, 0, 2]
     matrix = np.array([[1, 2, 3], [0, 4, 5]], np.float32)
-    from scipy import sparse
-
     assert moved.place_columns(sparse.csr_array(matrix)).toarray().tolist() == [[0, 1, 3], [0, 0, 5]]
     stacked = sparse.csr_array(np.vstack([matrix.T, 10 * matrix.T]))
     assert moved.place_rows(stacked, 2).toarray().tolist() == [[0, 0], [1, 0], [3, 5], [0, 0], [10, 0], [30, 50]]
@@ -300,3 +300,21 @@ def test_new_items_of_a_small_catalog_have_places_in_lists(n_items):
     known, told = (csrr.CSRR(**GIVEN).fit(each, items=tags) for each in (log, log.select(~is_new[log.item_rows])))
     shares = [is_new[each.recommend(k=5, exclude_seen=log).items.astype(int)].mean() for each in (known, told)]
     assert 0.5 < shares[1] / shares[0] < 2
+
+
+def test_hidden_items_get_the_places_that_the_model_gives_them():
+    rng = np.random.default_rng(0)
+    n, n_hidden, length = 50, 40, 8
+    others = -np.sort(-rng.gamma(2.0, size=(n, length)).astype(np.float32), axis=1)
+    known, estimated = rng.gamma(1.0, size=(2, n, n_hidden)).astype(np.float32)
+    wanted = sparse.csr_array(rng.random((n, n_hidden)) < 0.1)
+    trial = Trial(known, None, wanted, np.arange(n_hidden), known.copy, lambda: others)
+
+    def count_places(scores):
+        open_ones = np.where(wanted.toarray(), -np.inf, scores)
+        lists = np.argsort(-np.hstack([others, open_ones]), axis=1)[:, :length]
+        return int((lists >= length).sum())
+
+    scale = match_scale(estimated, trial)
+    assert count_places(known) == count_places(estimated * np.nextafter(np.float32(scale), np.float32(9)))
+    assert count_places(estimated) != count_places(known)

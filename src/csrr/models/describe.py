@@ -473,7 +473,7 @@ def choose_strengths(encoded: Encoded, targets: Float32Array, trial: Trial) -> t
         for a, b in mixes
     ]
     a, b = mixes[int(np.argmax(values))]
-    scale = _match_scale(by_factor * np.float32(a) + by_weights * np.float32(b), trial)
+    scale = match_scale(by_factor * np.float32(a) + by_weights * np.float32(b), trial)
     strengths = Strengths(best_reg, *best_weights, a * scale, b * scale)
     note = (
         f"strengths chosen on {len(trial.hidden):,} hidden items by {len(trial.users):,} users: NDCG@{LIST_LENGTH}"
@@ -483,7 +483,7 @@ def choose_strengths(encoded: Encoded, targets: Float32Array, trial: Trial) -> t
     return strengths, note
 
 
-def _match_scale(scores: Float32Array, trial: Trial) -> float:
+def match_scale(scores: Float32Array, trial: Trial) -> float:
     """Return the factor by which hidden items have as many places in lists as by the model that knows them."""
     # What was clicked the model knows to be so; of the rest, the hidden item of rank r + 1 among the hidden ones is in
     # a list of n where it beats the other item of rank n - r.
