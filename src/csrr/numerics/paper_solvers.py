@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -49,11 +49,6 @@ class _Problem:
     v_penalty: FloatArray | None
     l1: float
 
-    @property
-    def safe_step(self) -> float:
-        """One over the Lipschitz constant of the gradient: max weight in U alone, twice that in (U, V)."""
-        return 1 / ((1 if self.v_penalty is None else 2) * max(float(self.weight.max()), 1.0))
-
     def compute_loss(self, X: FloatArray) -> float:
         """sum weight/2*(X - target)^2."""
         return float(np.sum(self.weight * (X - self.target) ** 2, dtype=np.float64)) / 2
@@ -70,6 +65,7 @@ DenseCallback = Callable[[Step, FloatArray, FloatArray], object]
 """Sees each step, with U and V."""
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a step too long overflows: that is "diverged"
 def algorithm1(
     observed: Any,
     *,
@@ -105,33 +101,16 @@ def algorithm1(
     """
     targets = _to_dense(observed if target is None else target, np.dtype(dtype))
     problem = _build_problem(targets, float(alpha), float(l1), l2, loss)
-    limits = _Limits(int(max_iter), float(tol), math.inf if time_limit is None else time_limit)
-    with np.errstate(over="ignore", invalid="ignore"):  # a step too long overflows: that is "diverged"
-        return _iterate(problem, float(step or problem.safe_step), box == "paper", momentum, limits, callback)
-
-
-class _Limits(NamedTuple):
-    max_iter: int
-    tol: float
-    seconds: float
-
-
-def _iterate(
-    problem: _Problem,
-    step: float,
-    clip: bool,
-    momentum: bool,
-    limits: _Limits,
-    callback: DenseCallback | None,
-) -> DenseResult:
-    """The loop of Algorithm 1; the names are the paper's, with U~ and V~ as U_new and V_new."""
+    # 1/L of the gradient: L is the largest weight in U alone, twice that in (U, V).
+    step = float(step or 1 / ((1 if l2 is None else 2) * max(float(problem.weight.max()), 1.0)))
+    # The names are the paper's, with U~ and V~ as U_new and V_new.
     started = time.perf_counter()
     U = V = U_old = V_old = np.zeros_like(problem.target)
     tau = 1.0
-    loss = problem.compute_loss(U + V)
-    objectives = [loss]
+    value = problem.compute_loss(U + V)
+    objectives = [value]
     history: list[Step] = []
-    status: Status | None = "converged" if loss == 0 else None
+    status: Status | None = "converged" if value == 0 else None
     while status is None:
         gradient = problem.weight * (U + V - problem.target)
         U_new, rank = _shrink(U - step * gradient, step * problem.l1)
@@ -139,31 +118,31 @@ def _iterate(
         tau_new = (1 + math.sqrt(1 + 4 * tau**2)) / 2
         ahead = (tau - 1) / tau_new if momentum else 0.0
         U, V = U_new + ahead * (U_new - U_old), V_new + ahead * (V_new - V_old)
-        if clip:
+        if box == "paper":
             U, V = np.clip(U, 0, 1), np.clip(V, 0, 1)
         U_old, V_old, tau = U_new, V_new, tau_new
 
-        loss = problem.compute_loss(U + V)
-        objectives.append(problem.compute_objective(U, V, loss))
+        value = problem.compute_loss(U + V)
+        objectives.append(problem.compute_objective(U, V, value))
         seconds = time.perf_counter() - started
         history.append(Step(len(history) + 1, objectives[-1], math.nan, rank, seconds))
         if callback is not None:
             callback(history[-1], U, V)
-        status = "converged" if loss == 0 else _choose_dense_status(objectives, seconds, limits)
+        status = "converged" if value == 0 else _choose_dense_status(objectives, tol, max_iter)
+        if status is None and time_limit is not None and seconds >= time_limit:
+            status = "timeout"
     return DenseResult(U, V, objectives[-1], len(history), status, history)
 
 
-def _choose_dense_status(objectives: list[float], seconds: float, limits: _Limits) -> Status | None:
+def _choose_dense_status(objectives: list[float], tol: float, max_iter: int) -> Status | None:
     """The reason to stop, or None; `objectives` starts with the value at zero."""
     if not objectives[-1] <= _BLOW_UP * objectives[0]:
         return "diverged"
     recent = objectives[-_CALM - 1 :]
-    calm = [abs(b - a) <= limits.tol * abs(a) for a, b in pairwise(recent)]
+    calm = [abs(b - a) <= tol * abs(a) for a, b in pairwise(recent)]
     if len(calm) == _CALM and all(calm):
         return "converged"
-    if len(objectives) > limits.max_iter:
-        return "max_iter"
-    return "timeout" if seconds >= limits.seconds else None
+    return "max_iter" if len(objectives) > max_iter else None
 
 
 def _shrink(X: FloatArray, threshold: float) -> tuple[FloatArray, int]:
