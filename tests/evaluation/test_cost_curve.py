@@ -80,7 +80,7 @@ def test_it_can_be_drawn(curve, tmp_path):
     [
         ({"miss": 0}, "miss=0 must be a number > 0"),
         ({"false_alarm": -1}, "false_alarm=-1"),
-        ({"ratios": []}, "ratios is empty"),
+        ({"ratios": []}, "must have at least one cost ratio"),
         ({"ratios": 5}, "ratios=5 must be a list"),
         ({"ratios": [1, 0]}, "ratios=0 must be a number >= 0.0001"),
         ({"cost_ratio": 2.0}, "chooses the cost ratio itself"),

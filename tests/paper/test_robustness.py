@@ -314,7 +314,7 @@ def test_what_v_is_worth_takes_two_splits(found):
         ({"systems": []}, csrr.ParameterError, "must have at least one of CSRR"),
         ({"seeds": 0}, csrr.ParameterError, "seeds=0"),
         ({"seeds": [1, -1]}, csrr.ParameterError, "seeds=-1"),
-        ({"seeds": []}, csrr.ParameterError, "seeds is empty"),
+        ({"seeds": []}, csrr.ParameterError, "must be their number, or a list of at least one"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_fitted(tmp_path, arguments, error, message):

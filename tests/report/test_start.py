@@ -206,7 +206,7 @@ def test_numbers_that_make_no_sense_are_refused(log, wrong):
 
 def test_files_of_others_are_not_written_over(log, tmp_path):
     (tmp_path / "page.html").write_text("mine")
-    with pytest.raises(csrr.ParameterError, match="no first look; give another"):
+    with pytest.raises(csrr.ParameterError, match="holds other files of the same names; give another"):
         csrr.start(log, 1, tmp_path)
     assert (tmp_path / "page.html").read_text() == "mine"
 
@@ -311,7 +311,7 @@ def test_two_runs_do_not_share_a_folder_and_the_lock_of_a_dead_one_does_not_coun
 
     def start_another(words):
         if words == "fitting PopRank":
-            with pytest.raises(csrr.ParameterError, match="another first look is being written there; wait for it"):
+            with pytest.raises(csrr.ParameterError, match="another first look is written there now; wait"):
                 csrr.start(log, 1, folder)
             told.append(words)
 
