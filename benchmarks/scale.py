@@ -138,7 +138,7 @@ def measure_workers(engine: Any) -> float:
 
 
 def measure_same(name: str, engine: Any, *, neighbors: bool) -> dict[str, Any]:
-    """Threads and Dask at the same settings, one after the other: seconds of U and of all, and how alike they are.
+    """Threads and Dask at the same settings, one after the other, from files: seconds, and how alike they are.
 
     Seconds of processors do not depend on what else runs; those of Dask are this process's and the workers', without
     the scheduler's.
@@ -148,11 +148,11 @@ def measure_same(name: str, engine: Any, *, neighbors: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as home:
         events = Path(home) / "events"
         write_events(train, events)
-        # The same log for both: one without the items that only the test has.
-        train = csrr.read(events)
         found: dict[str, Any] = {"rank": params["max_rank"], "neighbors": params["neighbors"]}
         for round_ in range(2):  # the first compiles
             began, used = time.perf_counter(), time.process_time()
+            train = csrr.read(events)
+            found["read_cpu"] = time.process_time() - used
             alone = csrr.CSRR(**params).fit(train)
             found["threads_cpu"] = time.process_time() - used
             found |= {"threads_seconds": time.perf_counter() - began, "threads_u": alone.certificate_.seconds}
@@ -184,11 +184,12 @@ def measure_dask(folder: Path, memory: str, neighbors: bool, lists: bool) -> dic
         engine.list_workers()
         found: dict[str, Any] = {"start_seconds": time.perf_counter() - began, "memory": memory}
         stages: list[float] = []
-        began = time.perf_counter()
+        began, used, here = time.perf_counter(), measure_workers(engine), time.process_time()
         model = csrr.CSRR(**params, engine=engine).fit(
             folder, callback=lambda _: stages.append(time.perf_counter() - began)
         )
         found |= {"fit_seconds": time.perf_counter() - began, "until_first_step": stages[0]}
+        found["fit_cpu"] = time.process_time() - here + measure_workers(engine) - used
         found |= {"events": model.chosen_.n_events, "u_seconds": model.certificate_.seconds, "rank": model.rank_}
         found |= {"worker_peaks_gb": {name: each / 1e9 for name, each in engine.peaks.items()}}
         found |= {"span_excess": model.certificate_.span_excess, "neighbors": int(neighbors) * NEIGHBORS["neighbors"]}
@@ -207,25 +208,37 @@ def open_spark() -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "6g")
-    session = builder.config("spark.sql.shuffle.partitions", "8").config("spark.ui.enabled", "false").getOrCreate()
+    silent = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    for name, value in ({"spark.sql.shuffle.partitions": "8"} | silent).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def measure_spark(folder: Path) -> dict[str, Any]:
-    """MLlib's implicit ALS, ten iterations at the same rank, on a folder with integer ids: it needs no numbering."""
+def measure_children() -> float:
+    """The seconds of processors that this process and those that it has started have used."""
+    import psutil
+
+    own = psutil.Process()
+    return float(sum(sum(each.cpu_times()[:2]) for each in (own, *own.children(recursive=True))))
+
+
+def measure_spark(folder: Path, iterations: int) -> dict[str, Any]:
+    """MLlib's implicit ALS at the same rank, on a folder with integer ids: it needs no numbering."""
     from pyspark.ml.recommendation import ALS
     from pyspark.sql.functions import lit
 
     session = open_spark()
-    began = time.perf_counter()
+    began, used = time.perf_counter(), measure_children()
     events = session.read.parquet(str(folder)).distinct().withColumn("weight", lit(1.0)).cache()
     count = events.count()
-    read = time.perf_counter() - began
-    began = time.perf_counter()
-    als = ALS(rank=RANK, maxIter=10, implicitPrefs=True, alpha=1.0, userCol="user", itemCol="item", ratingCol="weight")
-    als.fit(events).itemFactors.count()
-    return {"events": count, "read_seconds": read, "fit_seconds": time.perf_counter() - began}
+    found = {"events": count, "read_seconds": time.perf_counter() - began, "read_cpu": measure_children() - used}
+    began, used = time.perf_counter(), measure_children()
+    columns = {"userCol": "user", "itemCol": "item", "ratingCol": "weight"}
+    ALS(rank=RANK, maxIter=iterations, implicitPrefs=True, alpha=1.0, **columns).fit(events).itemFactors.count()
+    found |= {"fit_seconds": time.perf_counter() - began, "fit_cpu": measure_children() - used}
+    return found | {"iterations": iterations}
 
 
 def measure_spark_gowalla() -> dict[str, Any]:
@@ -466,6 +479,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--memory", default="3GB")
     parser.add_argument("--time-limit", type=float)
+    parser.add_argument("--iterations", type=int, default=10)
     parser.add_argument("--no-neighbors", action="store_true")
     parser.add_argument("--no-lists", action="store_true")
     given = parser.parse_args()
@@ -495,7 +509,7 @@ def main() -> None:
     elif given.what == "kills":
         keep("kills", kill_at_random(given.kills, seed=0))
     elif given.what == "spark":
-        keep(f"spark {given.folders[0].name}", measure_spark(given.folders[0]))
+        keep(f"spark {given.folders[0].name}", measure_spark(given.folders[0], given.iterations))
     else:
         keep("spark gowalla", measure_spark_gowalla())
 
