@@ -3,6 +3,7 @@
     python -m benchmarks.scale make FOLDER --events 100e6 --users 1e6 --items 200e3
     python -m benchmarks.scale growth FOLDER...     one process: read, fit at rank 64 with neighbors
     python -m benchmarks.scale same                 threads and Dask, one after the other, on MovieLens-1M and Gowalla
+    python -m benchmarks.scale search               the same with settings that each chooses
     python -m benchmarks.scale dask FOLDER          two workers of 3 GB each, rank 64 with neighbors, lists for all
     python -m benchmarks.scale spark FOLDER         MLlib's ALS in local mode at the same rank (pyspark and Java)
     python -m benchmarks.scale spark-gowalla        its NDCG@20 on Gowalla beside ours
@@ -48,6 +49,8 @@ SAME = {
     "gowalla": {"cost_ratio": 4.0, "reg_low_rank": 0.12, "reg_sparse": 1.0, "max_rank": 128},
 }
 SAME_NEIGHBORS = {"neighbors": 50, "reg_neighbors": 3.0}
+DEFAULT = {"denoise": 0}
+"""The default model, but for what needs all events in one place."""
 
 
 def make(folder: Path, events: int, users: int, items: int, seed: int = 0) -> None:
@@ -137,18 +140,17 @@ def measure_workers(engine: Any) -> float:
     return float(sum(sum(psutil.Process(each).cpu_times()[:2]) for each in pids))
 
 
-def measure_same(name: str, engine: Any, *, neighbors: bool) -> dict[str, Any]:
+def measure_same(name: str, engine: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Threads and Dask at the same settings, one after the other, from files: seconds, and how alike they are.
 
     Seconds of processors do not depend on what else runs; those of Dask are this process's and the workers', without
     the scheduler's.
     """
     train, test = split_of(name)
-    params = SAME[name] | (SAME_NEIGHBORS if neighbors else {"neighbors": 0})
     with tempfile.TemporaryDirectory() as home:
         events = Path(home) / "events"
         write_events(train, events)
-        found: dict[str, Any] = {"rank": params["max_rank"], "neighbors": params["neighbors"]}
+        found: dict[str, Any] = {}
         for round_ in range(2):  # the first compiles
             began, used = time.perf_counter(), time.process_time()
             train = csrr.read(events)
@@ -170,6 +172,8 @@ def measure_same(name: str, engine: Any, *, neighbors: bool) -> dict[str, Any]:
     found |= {"objective_threads": alone.certificate_.primal, "objective_dask": model.certificate_.primal}
     found |= {"iterations": [alone.certificate_.iterations, model.certificate_.iterations], "overlap": float(overlap)}
     found |= {"ndcg_threads": measure_ndcg(there.users, there.items.tolist(), test)}
+    chosen = [each.chosen_.settings._asdict() for each in (alone, model)]
+    found |= {"settings_threads": chosen[0], "settings_dask": chosen[1]}
     return found | {"ndcg_dask": measure_ndcg(users, lists, test), "ratio_u": found["dask_u"] / found["threads_u"]}
 
 
@@ -471,7 +475,9 @@ def kill_at_random(kills: int, seed: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
-    parser.add_argument("what", choices=("make", "growth", "one", "same", "dask", "spark", "spark-gowalla", "kills"))
+    parser.add_argument(
+        "what", choices=("make", "growth", "one", "same", "search", "dask", "spark", "spark-gowalla", "kills")
+    )
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--events", type=float, default=1e6)
     parser.add_argument("--users", type=float, default=1e6)
@@ -499,10 +505,12 @@ def main() -> None:
             command += ["--time-limit", str(given.time_limit)] * (given.time_limit is not None)
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             keep(f"growth {folder.name}", json.loads(done.stdout.splitlines()[-1]))
-    elif given.what == "same":
+    elif given.what in ("same", "search"):
         with csrr.open_dask(n_workers=2) as engine:
             for name in map(str, given.folders or SAME):
-                keep(f"same {name}", measure_same(name, engine, neighbors=not given.no_neighbors))
+                without = {"neighbors": 0} if given.no_neighbors else SAME_NEIGHBORS
+                params = DEFAULT if given.what == "search" else SAME[name] | without
+                keep(f"{given.what} {name}", measure_same(name, engine, params))
     elif given.what == "dask":
         name = f"dask {given.folders[0].name}{' without neighbors' * given.no_neighbors}"
         keep(name, measure_dask(given.folders[0], given.memory, not given.no_neighbors, not given.no_lists))

@@ -59,52 +59,64 @@ def draw_growth() -> str:
 
 
 def make_kills() -> str:
-    """A sentence on the campaign of kills."""
+    """What came of the campaign of kills."""
     found = read_found().get("kills")
     if found is None:
         return ""
-    stages = ", ".join(f"{count} while {name}" for name, count in sorted(found["stages"].items()))
+
+    def list_stages(name: str) -> str:
+        return ", ".join(f"{count} while {stage}" for stage, count in sorted(found[name].items()))
+
     return (
         f"In a campaign (`python -m benchmarks.scale kills`) {found['kills']} workers of three were killed with -9 at"
-        f" random moments of {found['cycles']} fits with saving and lists ({stages}): {found['wrong']} of them ended"
-        " with other bits, or with files that should not be there.\n"
+        f" random moments of {found['cycles']} fits, with neighbors or with order, each with saving and lists"
+        f" ({list_stages('killed')}); {sum(found['stopped'].values())} were stopped for two seconds"
+        f" ({list_stages('stopped')}). {found['wrong']} fits ended with other bits or with files that should not be"
+        f" there, {len(found['failures'])} with an error. {found['scheduler_kills']} schedulers were killed (while"
+        f" {', '.join(found['scheduler_stages'])}): {found['scheduler_wrong']} of the resumed fits had another optimum."
+        f" A worker with too little memory: *{found['full']}*.\n"
     )
 
 
 def make_measured() -> str:
     """What was measured of Dask beside threads, and of Spark."""
     found = read_found()
-    parts = [_describe_same(name, found[f"same {name}"]) for name in ("ml-1m", "gowalla") if f"same {name}" in found]
+    lines = [
+        "Two workers beside the threads engine, from the same Parquet files, reading included; seconds are those of"
+        " processors, since the machine was shared.\n",
+        "| log | rank | neighbors | threads | workers and process | ratio | NDCG@20 | same places in lists |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for what, about in (("same", "given"), ("search", "chosen")):
+        measured = {name: found[f"{what} {name}"] for name in ("ml-1m", "gowalla") if f"{what} {name}" in found}
+        lines += [_describe_same(f"{name}, {about}", each) for name, each in measured.items()]
+    lines.append("")
     for name, each in found.items():
         if name.startswith("dask "):
             peaks = ", ".join(f"{peak:.2f}" for peak in each["worker_peaks_gb"].values())
             lists = f"; lists of 20 for all in {each['list_seconds']:.1f} s" if "list_seconds" in each else ""
-            parts.append(
+            lines.append(
                 f"- {each['events']:,} events, rank {each['rank']}, {each['neighbors']} neighbors, two workers of"
-                f" {each['memory']}, load {each['load'][0]}: {each['fit_seconds']:.1f} s, of that"
-                f" {each['until_first_step']:.1f} until the first step, {each['u_seconds']:.1f} U; workers' own memory"
-                f" up to {peaks} GB{lists}."
+                f" {each['memory']}, load {each['load'][0]}: {each['fit_seconds']:.1f} s ({each['fit_cpu']:.1f} of"
+                f" processors), reading included; workers' own memory up to {peaks} GB{lists}."
             )
         if name.startswith("spark ") and "fit_seconds" in each:
-            parts.append(
-                f"- Spark MLlib's ALS, {each['events']:,} events, rank 64, ten iterations, `local[2]`, load"
-                f" {each['load'][0]}: {each['fit_seconds']:.1f} s, and {each['read_seconds']:.1f} s of reading."
+            lines.append(
+                f"- Spark MLlib's ALS, {each['events']:,} events, rank 64, {each['iterations']} iterations,"
+                f" `local[2]`, load {each['load'][0]}: {each['fit_seconds']:.1f} s ({each['fit_cpu']:.1f} of"
+                f" processors), and {each['read_seconds']:.1f} s ({each['read_cpu']:.1f}) of reading."
             )
     if (each := found.get("spark gowalla")) is not None:
-        parts.append(
+        lines.append(
             f"- Spark MLlib's ALS on Gowalla, rank 128: NDCG@20 {each['ndcg']:.4f}, the best of three weights."
         )
-    return "\n".join(parts) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _describe_same(name: str, each: dict[str, Any]) -> str:
-    cpu = each["dask_cpu"] + each["workers_cpu"]
+    threads, workers = each["threads_cpu"], each["dask_cpu"] + each["workers_cpu"]
+    settings = each["settings_dask"]
     return (
-        f"- {name}, rank {each['rank']}, {each['neighbors']} neighbors, load {each['load'][0]}:"
-        f" {each['threads_cpu']:.1f} s of processors on threads, {cpu:.1f} s with two workers"
-        f" ({each['dask_cpu']:.1f} of them in the process that fits; {cpu / each['threads_cpu']:.1f} times);"
-        f" by the clock {each['threads_seconds']:.1f} and {each['dask_seconds']:.1f} s."
-        f" Objective {each['objective_threads']:.6g} and {each['objective_dask']:.6g},"
-        f" NDCG@20 {each['ndcg_threads']:.4f} and {each['ndcg_dask']:.4f},"
-        f" {100 * each['overlap']:.1f} % of the places in lists the same."
+        f"| {name} | {settings['max_rank']} | {settings['neighbors']} | {threads:.1f} s | {workers:.1f} s |"
+        f" {workers / threads:.2f} | {each['ndcg_threads']:.4f}, {each['ndcg_dask']:.4f} | {each['overlap']:.1%} |"
     )
