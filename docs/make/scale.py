@@ -31,14 +31,14 @@ def make_growth() -> str:
     for each in list_growth():
         limit = f" (limit {each['time_limit']:.0f} s)" if each.get("time_limit") else ""
         lines.append(
-            f"| {each['events']:,} | {each['users']:,} x {each['items']:,} | {each['read_cpu']:.1f} ({each['read_seconds']:.1f}) s |"
-            f" {each['read_peak_gb']:.2f} GB, the log {each['log_gb']:.2f} |"
+            f"| {each['events']:,} | {each['users']:,} x {each['items']:,} |"
+            f" {each['read_cpu']:.1f} ({each['read_seconds']:.1f}) s | {each['read_peak_gb']:.2f} GB, the log {each['log_gb']:.2f} |"
             f" {each['fit_cpu']:.1f} ({each['fit_seconds']:.1f}) s{limit} | {each['u_seconds']:.1f} s by the clock |"
             f" {each['fit_peak_gb']:.2f} GB |"
         )
     about = (
-        "Rank 64, 20 neighbors, given strengths; synthetic events by power laws; seconds of processors and, in brackets,"
-        " by the clock of two cores that up to twenty other processes wanted, too.\n"
+        "Rank 64, 20 neighbors, given strengths; synthetic events by power laws; seconds of processors and, in"
+        " brackets, by the clock of two cores that up to twenty other processes wanted, too.\n"
     )
     image = "\n![Growth](figures/scale.svg)\n" if len(list_growth()) > 1 else ""
     return "\n".join(lines) + f"\n\n{about}{image}"
