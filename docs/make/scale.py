@@ -32,7 +32,8 @@ def make_growth() -> str:
         limit = f" (limit {each['time_limit']:.0f} s)" if each.get("time_limit") else ""
         lines.append(
             f"| {each['events']:,} | {each['users']:,} x {each['items']:,} |"
-            f" {each['read_cpu']:.1f} ({each['read_seconds']:.1f}) s | {each['read_peak_gb']:.2f} GB, the log {each['log_gb']:.2f} |"
+            f" {each['read_cpu']:.1f} ({each['read_seconds']:.1f}) s |"
+            f" {each['read_peak_gb']:.2f} GB, the log {each['log_gb']:.2f} |"
             f" {each['fit_cpu']:.1f} ({each['fit_seconds']:.1f}) s{limit} | {each['u_seconds']:.1f} s by the clock |"
             f" {each['fit_peak_gb']:.2f} GB |"
         )
