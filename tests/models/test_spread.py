@@ -58,6 +58,11 @@ def events(tmp_path_factory):
     return home, csrr.read(table, time=False)
 
 
+def dask_frame(folder):
+    """A Dask DataFrame of a folder."""
+    return pytest.importorskip("dask.dataframe").read_parquet(folder)
+
+
 def make_engine(client, folder, **options):
     return DaskEngine(client, folder=folder, block_events=600, **options)
 
@@ -120,7 +125,7 @@ def test_lists_for_everybody(fitted, events, tmp_path):
 
 
 def test_a_frame_and_a_search(cluster, events, tmp_path):
-    frame = pytest.importorskip("dask.dataframe").read_parquet(events[0])
+    frame = dask_frame(events[0])
     model = csrr.CSRR(max_rank=12, denoise=0).fit(frame, client=cluster)
     # The same events are held out of the same users, and signs are the same, so that the search goes the same way.
     alone = csrr.CSRR(max_rank=12, denoise=0).fit(events[1])
@@ -233,6 +238,10 @@ def test_a_killed_scheduler(cluster, events, fitted, tmp_path):
 def test_what_cannot_be(cluster, events, tmp_path):
     with pytest.raises(csrr.ParameterError, match="half_life=3 needs the log on one machine"):
         csrr.CSRR(half_life=3).fit(events[0], client=cluster)
+    with pytest.raises(csrr.ParameterError, match="hold_out='random' needs"):
+        csrr.CSRR(order="next", hold_out="random").fit(events[0], client=cluster)
+    with pytest.raises(csrr.DataError, match="what came first is unknown"):
+        csrr.CSRR(order="next").fit(dask_frame(events[0])[["user", "movie"]], client=cluster)
     with pytest.raises(csrr.ParameterError, match="no Dask scheduler answers at"):
         csrr.CSRR().fit(events[0], client="tcp://127.0.0.1:1")
     with pytest.raises(csrr.ParameterError, match="CSRRe cannot be fitted to a log on many machines"):
@@ -244,7 +253,7 @@ def test_what_cannot_be(cluster, events, tmp_path):
     with pytest.raises(csrr.ParameterError, match="start= is for logs on one machine"):
         csrr.CSRR().fit(events[0], client=cluster, start=csrr.CSRR(**GIVEN).fit(events[1]))
     with pytest.raises(csrr.DataError, match="Dask DataFrame"):
-        csrr.EASE().fit(pytest.importorskip("dask.dataframe").read_parquet(events[0]))
+        csrr.EASE().fit(dask_frame(events[0]))
 
 
 def test_a_scheduler_may_talk_for_ever(cluster):

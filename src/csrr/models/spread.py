@@ -126,7 +126,7 @@ def _refuse(model: CSRRBase) -> None:
         "denoise": model.denoise not in ("auto", 0),
         "miss_cost": model.miss_cost is not None,
         "box": model.is_paper_form,
-        "hold_out": model.hold_out not in ("auto", "random"),
+        "hold_out": model.hold_out not in (("auto", "random") if model.order == "ignore" else ("auto",)),
     }
     if found := [name for name, is_used in words.items() if is_used]:
         raise ParameterError(
