@@ -67,14 +67,14 @@ def make_kills() -> str:
         return ""
 
     def list_stages(name: str) -> str:
-        return ", ".join(f"{count} while {stage}" for stage, count in sorted(found[name].items()))
+        return ", ".join(f"{count} in {stage}" for stage, count in sorted(found[name].items()))
 
     return (
         f"In a campaign (`python -m benchmarks.scale kills`) {found['kills']} workers of three were killed with -9 at"
         f" random moments of {found['cycles']} fits, with neighbors or with order, each with saving and lists"
         f" ({list_stages('killed')}); {sum(found['stopped'].values())} were stopped for two seconds"
         f" ({list_stages('stopped')}). {found['wrong']} fits ended with other bits or with files that should not be"
-        f" there, {len(found['failures'])} with an error. {found['scheduler_kills']} schedulers were killed (while"
+        f" there, {len(found['failures'])} with an error. {found['scheduler_kills']} schedulers were killed (in"
         f" {', '.join(found['scheduler_stages'])}): {found['scheduler_wrong']} of the resumed fits had another optimum."
         f" A worker with too little memory: *{found['full']}*.\n"
     )
