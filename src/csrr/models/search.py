@@ -472,22 +472,31 @@ class Search:
         """The rank of each held-out event among its user's unseen items, (w, nnz), on threads of this process."""
         left, right = u[0], self.built.problem.engine.get(u[1])
         item, rows = self.built.scaling.item, np.flatnonzero(np.diff(self.heldout.indptr))
-        indptr, indices, places = regression.by_neighbor
-        between = np.repeat(item, np.diff(indptr)) / item[indices]
-        flat = weights.reshape(len(weights), -1).take(places, axis=1) * between
         mine = self.built.problem.engine.get(left, rows).astype(np.float32)
         theirs = (right / item[:, None]).astype(np.float32)
-        ranks = np.empty((len(weights), self.heldout.nnz))
         clicks, heldout = self.clicks, self.heldout
         user = self.built.problem.engine.get(regression.user)
         histories = (user, clicks.indptr, clicks.indices), self.built.genuine
-        parts = (*histories, (indptr, indices), flat, (heldout.indptr, heldout.indices))
+        # Weights of equally many neighbors go together: the others of the support are not looked at.
+        widths = np.array([np.flatnonzero(each.any(axis=0)).max(initial=-1) + 1 for each in weights])
+        ranks, parts = np.empty((len(weights), heldout.nnz)), []
+        for width in np.unique(widths):
+            index = regression.index_neighbors(int(width))
+            between = np.repeat(item, np.diff(index.indptr)) / item[index.indices]
+            some = weights[widths == width, :, :width]
+            flat = some.reshape(len(some), -1).take(index.places, axis=1) * between
+            found = np.empty((len(some), heldout.nnz))
+            parts.append((widths == width, (index.indptr, index.indices), flat, found))
 
         def rank(start: int, stop: int) -> None:
             base = mine[start:stop] @ theirs.T
-            rank_rows(0, stop - start, base, rows[start:stop], *parts, np.empty_like(base[0]), ranks)
+            for _, places, flat, found in parts:
+                given = (*histories, places, flat, (heldout.indptr, heldout.indices))
+                rank_rows(0, stop - start, base, rows[start:stop], *given, np.empty_like(base[0]), found)
 
         run_ranges(rank, [*range(0, len(rows), _USERS_AT_ONCE), len(rows)])
+        for which, _, _, found in parts:
+            ranks[which] = found
         return ranks
 
     def _measure_cost(self, u: Factored, regression: Regression, weights: Any) -> Scores:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from csrr._base.arrays import BoolArray, FloatArray, Rows
 from csrr._base.lazy_jit import compile_loop
-from csrr._base.threads import run_ranges
+from csrr._base.threads import map_ranges, run_ranges
 from csrr.data.log import Log
 from csrr.numerics.factored import ItemSide
 from csrr.numerics.problem import Pattern
@@ -128,20 +128,27 @@ def _count_cells(left: LeaveOneOut, background: FloatArray, seed: int, most: int
     density = background[items]
     cells, mass = np.zeros(len(edges) + 1), np.zeros(len(edges) + 1)
     cuts, low_mass = np.empty((n, len(LOW))), np.empty((n, len(LOW)))
+    is_even = bool((density == 1).all())
     for rows, block in _fill_blocks(left, items):
-        bins = np.empty(block.shape, np.int16)
         mine = cuts[rows], low_mass[rows]
 
-        def look(a: int, b: int, block: FloatArray = block, bins: Any = bins, mine: Any = mine) -> None:
-            fill_bins(edges, block[a:b], bins[a:b])
-            ratio, (lowest, mass_below) = block[a:b] / density, mine
-            find_cuts(ratio, np.array(LOW), lowest[a:b])
-            mass_below[a:b] = np.stack([(ratio <= cut[:, None]) @ density for cut in lowest[a:b].T], axis=1)
+        def look(a: int, b: int, block: FloatArray = block, mine: Any = mine) -> FloatArray:
+            values, (lowest, mass_below) = block[a:b], mine
+            ratio = values if is_even else values / density
+            lowest[a:b] = found = find_cuts(ratio)
+            mass_below[a:b] = np.stack([(ratio <= cut[:, None]) @ density for cut in found.T], axis=1)
+            more = np.zeros((2, len(edges) + 1))
+            if is_even:
+                below = np.searchsorted(np.sort(values, axis=None), edges, side="right")
+                more[:] = np.diff(below, prepend=0, append=values.size)
+            else:
+                bins = np.empty(values.shape, np.int16)
+                fill_bins(edges, values, bins)
+                count_bins(bins, density, *more)
+            return more
 
-        run_ranges(look, [*range(0, len(block), _ROWS_AT_ONCE), len(block)])
-        more = np.zeros((2, len(cells)))
-        count_bins(bins, density, *more)
-        cells, mass = cells + more[0], mass + more[1]
+        for more in map_ranges(look, [*range(0, len(block), _ROWS_AT_ONCE), len(block)]):
+            cells, mass = cells + more[0], mass + more[1]
     # Clicked cells are all counted; the sample stands for the others only.
     sampled = np.isin(left.pattern.indices, items)
     scale = (n * m - len(sampled)) / max(1, n * len(items) - sampled.sum())
@@ -151,19 +158,15 @@ def _count_cells(left: LeaveOneOut, background: FloatArray, seed: int, most: int
     return _CellCounts(cells, mass, cuts, low_mass * (m / len(items)))
 
 
-@compile_loop()
-def find_cuts(values, shares, cuts):  # type: ignore[no-untyped-def]
-    # cuts[i] = np.quantile(values[i], shares), to the bit
-    for i in range(len(values)):
-        row = np.sort(values[i])
-        for c in range(len(shares)):
-            place = shares[c] * (len(row) - 1)
-            low = int(np.floor(place))
-            high = min(low + 1, len(row) - 1)
-            part, rise = place - low, row[high] - row[low]
-            cuts[i, c] = row[low] + rise * part if part < 0.5 else row[high] - rise * (1 - part)
-        if np.isnan(row[-1]):
-            cuts[i] = np.nan
+def find_cuts(values: FloatArray) -> FloatArray:
+    """Return np.quantile(values, LOW, axis=1).T, to the bit; sorting whole rows takes less time."""
+    rows, places = np.sort(values, axis=1), np.array(LOW) * (values.shape[1] - 1)
+    low = places.astype(np.int64)
+    part, below = places - low, rows[:, low]
+    above = rows[:, np.minimum(low + 1, values.shape[1] - 1)]
+    cuts: FloatArray = np.where(part < 0.5, below + (above - below) * part, above - (above - below) * (1 - part))
+    cuts[np.isnan(rows[:, -1])] = np.nan
+    return cuts
 
 
 @compile_loop()

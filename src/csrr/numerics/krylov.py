@@ -87,8 +87,8 @@ _SURE = 1e-4
 """The share of the largest pivot of a Gram matrix above which all directions are taken for more than rounding."""
 
 
-def orthonormalize(engine: Engine, x: FloatArray, against: FloatArray | None = None, *, rounds: int = 2) -> FloatArray:
-    """Orthonormal columns, (rows, at most k), that span those of x, (rows, k), less those of `against`, (rows, c).
+def orthonormalize(engine: Engine, x: FloatArray, *against: FloatArray, rounds: int = 2) -> FloatArray:
+    """Orthonormal columns, (rows, at most k), that span those of x, (rows, k), less those of `against`, (rows, c) each.
 
     Directions that are only rounding are left out. Two rounds: the first leaves errors of the order of the condition
     number of x. A direction must keep more than rounding of the block's own size in the first, and at least half of
@@ -101,8 +101,9 @@ def orthonormalize(engine: Engine, x: FloatArray, against: FloatArray | None = N
         scale = 2.0 ** -np.clip(np.round(np.log2(size) / 2), -120, 120)
         x, size = x * x.dtype.type(scale), size * scale**2
     for least in ((100 * eps) ** 2 * size, 0.25)[:rounds]:
-        if against is not None and against.shape[1]:
-            x = x - engine.multiply(against, engine.cross(against, x).astype(x.dtype))
+        for other in against:
+            if other.shape[1]:
+                x = x - engine.multiply(other, engine.cross(other, x).astype(x.dtype))
         x = engine.multiply(x, _find_turn(engine.cross(x, x), least, eps).astype(x.dtype))
     return x
 
@@ -120,6 +121,10 @@ def _find_turn(gram: FloatArray, least: float, eps: float) -> FloatArray:
     return turn
 
 
+_MOST_BLOCKS = 4
+"""The number of blocks that a space has at most before they are joined; one where each would be a round trip."""
+
+
 class BlockKrylov:
     """Block Krylov space of op.T @ op, grown a block at a time, with its Ritz approximations.
 
@@ -130,29 +135,44 @@ class BlockKrylov:
         """`start`, (m, b): the first block, any independent columns."""
         self.op = op
         self.engine: Engine = op.engine
-        self.basis: FloatArray = orthonormalize(self.engine, start)
-        self.image: FloatArray = op.times(self.basis)
-        self._gram: Float64Array = self.engine.cross(self.image, self.image)
-        self._last = self.image
+        # Blocks are joined a few at a time: joined at each step, they would be copied again and again.
+        self._basis = [orthonormalize(self.engine, start)]
+        self._image = [op.times(self._basis[0])]
+        self._gram: Float64Array = self.engine.cross(self._image[0], self._image[0])
+        self._last = self._image[0]
 
     @property
     def width(self) -> int:
         """The dimension of the space."""
-        return int(self.basis.shape[1])
+        return len(self._gram)
+
+    @property
+    def basis(self) -> FloatArray:
+        """The basis, (m, width)."""
+        self._basis = [self.engine.join_columns(self._basis)]
+        return self._basis[0]
+
+    @property
+    def image(self) -> FloatArray:
+        """The image of the basis, (n, width)."""
+        self._image = [self.engine.join_columns(self._image)]
+        return self._image[0]
 
     def extend(self) -> bool:
         """Adds op.T @ op @ (last block); False when the space is exhausted."""
-        block = orthonormalize(self.engine, self.op.transposed_times(self._last), self.basis)
+        block = orthonormalize(self.engine, self.op.transposed_times(self._last), *self._basis)
         room = min(self.op.shape) - self.width
         block = block[:, : max(room, 0)]
         if block.shape[1] == 0:
             return False
         self._last = self.op.times(block)
-        cross = self.engine.cross(self.image, self._last)
+        cross = np.concatenate([self.engine.cross(image, self._last) for image in self._image])
         own = self.engine.cross(self._last, self._last)
         self._gram = np.block([[self._gram, cross], [cross.T, own]])
-        self.basis = self.engine.join_columns([self.basis, block])
-        self.image = self.engine.join_columns([self.image, self._last])
+        self._basis.append(block)
+        self._image.append(self._last)
+        if len(self._basis) > (1 if getattr(self.engine, "is_far", False) else _MOST_BLOCKS):
+            self._basis, self._image = [self.basis], [self.image]
         return True
 
     def estimate_norm(self) -> float:
@@ -165,12 +185,13 @@ class BlockKrylov:
 
     def find_triplets(self, count: int) -> LowRank:
         """The `count` leading Ritz triplets of op."""
+        basis, image = self.basis, self.image
         values, vectors = eigh_falling(self._gram)
         s = np.sqrt(values[:count])
         count = int(np.count_nonzero(s > s[:1] * 1e-6))
-        vectors = vectors[:, :count].astype(self.basis.dtype)
-        left = self.engine.multiply(self.image, vectors / s[:count].astype(vectors.dtype))
-        return LowRank(left, s[:count], self.engine.multiply(self.basis, vectors))
+        vectors = vectors[:, :count].astype(basis.dtype)
+        left = self.engine.multiply(image, vectors / s[:count].astype(vectors.dtype))
+        return LowRank(left, s[:count], self.engine.multiply(basis, vectors))
 
 
 def estimate_spectral_norm(

@@ -108,18 +108,27 @@ def _find_nearest(  # type: ignore[no-untyped-def]
     user, item, had, scored, shrink, ratio = likeness
     k = values.shape[1]
     for j in range(start, stop):
-        # together[i] = sum of user[u] times both amounts over the users u of both i and j
-        n_touched = 0
+        # together[i] = sum of user[u] times both amounts over the users u of both i and j, in `touched` if not 0
+        n_cells = 0
+        for p in range(item_indptr[j], item_indptr[j + 1]):
+            n_cells += user_indptr[item_users[p] + 1] - user_indptr[item_users[p]]
+        is_dense, n_touched = n_cells > 4 * len(together), 0
         for p in range(item_indptr[j], item_indptr[j + 1]):
             u = item_users[p]
             if user[u] == 0:
                 continue
             for q in range(user_indptr[u], user_indptr[u + 1]):
                 i = user_items[q]
-                # Without a branch, which would be mispredicted half of the time; the last place may be beyond the end.
-                touched[n_touched] = i
-                n_touched += together[i] == 0
+                if not is_dense:
+                    # Without a branch, which would be mispredicted half of the time; the last place may be beyond the
+                    # end.
+                    touched[n_touched] = i
+                    n_touched += together[i] == 0
                 together[i] += user[u] if amounts is None else user[u] * amounts_by_item[p] * amounts[q]
+        if is_dense:
+            for i in range(len(together)):
+                touched[n_touched] = i
+                n_touched += together[i] != 0
         for t in range(n_touched):
             i = touched[t]
             dot = together[i] * item[i] * item[j]
@@ -441,7 +450,11 @@ class Regression:
     @cached_property
     def by_neighbor(self) -> SupportIndex:
         """The form of S, csr of shape (m, m)."""
-        return SupportIndex.of(self.support, self.pattern.shape[1])
+        return self.index_neighbors(self.support.shape[1])
+
+    def index_neighbors(self, k: int) -> SupportIndex:
+        """The form of S of the first k neighbors of each item, csr of shape (m, m)."""
+        return SupportIndex.of(np.ascontiguousarray(self.support[:, :k]), self.pattern.shape[1])
 
 
 def _check_regular(singular: int, first: int = 0) -> None:
