@@ -327,7 +327,7 @@ def test_recent_histories_say_that_no_time_was_left_for_neighbors(planted, monke
     def run_out(*given):
         raise TimeUpError
 
-    monkeypatch.setattr("csrr.models.csrr_base.Neighborhood.of", run_out)
+    monkeypatch.setattr("csrr.models.fitted_problem.Neighborhood.of", run_out)
     model = CSRR(order="recent", decay=0.6, reg_low_rank=0.1).fit(planted[0])
     assert model.neighbors_.nnz == 0
     assert "left no time for neighbors" in model.chosen_.note

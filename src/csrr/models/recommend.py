@@ -395,14 +395,6 @@ class RecommendOptions(NamedTuple):
     rules: RuleOptions = {}  # noqa: RUF012  (nobody writes to it)
 
 
-class Thresholds(NamedTuple):
-    """The least probability and score of a recommended item; `by_cost`: the probability above which a cell pays."""
-
-    probability: float
-    score: float
-    by_cost: bool = False
-
-
 def make_lists(
     model: Recommender, batch: UserBatch, score_rows: RowScorer, asked: RecommendOptions, reader: IdLookup
 ) -> Recommendations:
@@ -410,7 +402,8 @@ def make_lists(
     # 1. The options, checked.
     names = (*RecommendOptions._fields[:-1], "users", "unknown", "threads", *RULES)
     refuse_names("recommend", asked.rules, names)
-    k, least = check_k(asked.k), check_thresholds(model, asked.min_probability, asked.min_score)
+    k = check_k(asked.k)
+    check_thresholds(model, asked.min_probability, asked.min_score)
     rules, columns = read_rules(model, asked.rules, k, reader), check_columns(model, asked.columns)
     # 2. The items that a list may have. They are applied to blocks of scores.
     limits = restrict(batch, model.items_, reader, asked)
@@ -435,7 +428,7 @@ def make_lists(
     if reader.warns:
         warn_of_no_history(int((~known).sum()), len(batch), int((batch.rows < 0).sum()))
     scores = np.where(~known[:, None] & (items >= 0), np.float32(0), scores)
-    return name_lists(model, batch, (items, scores), least, ~known, columns)
+    return name_lists(model, batch, (items, scores), asked, ~known, columns)
 
 
 def rank_items(model: Recommender, rows: Rows, k: int, *, seen: Any = None, candidates: Rows | None = None) -> Top:
@@ -520,9 +513,8 @@ def warn_of_no_history(n: int, n_users: int, n_unknown: int = 0) -> None:
         warn_caller(f"{n:,} of {users} {has} no history{unknown} and {gets} popular items", NoHistoryWarning)
 
 
-def check_thresholds(model: Recommender, probability: Least, score: float | None) -> Thresholds:
-    """Return the limits below which items are left out."""
-    by_cost = probability == "cost"
+def check_thresholds(model: Recommender, probability: Least, score: float | None) -> None:
+    """Raise ParameterError for limits, below which items are left out, that are not valid."""
     if probability == "cost" and (probability := model.decision_probability) is None:
         what = f"needs costs, and this {type(model).__name__} has none; give a number"
         raise ParameterError.of("min_probability", "cost", what)
@@ -531,14 +523,13 @@ def check_thresholds(model: Recommender, probability: Least, score: float | None
         check_calibrated(model)
     if score is not None:
         check_number("min_score", score)
-    return Thresholds(float(probability or 0), -np.inf if score is None else float(score), by_cost)
 
 
 def name_lists(
     model: Recommender,
     batch: UserBatch,
     found: Top,
-    thresholds: Thresholds,
+    asked: RecommendOptions,
     fallback: BoolArray,
     columns: Sequence[str] = (),
 ) -> Recommendations:
@@ -546,12 +537,13 @@ def name_lists(
     items, scores = found
     calibration = model.calibration_
     known = None if calibration is None else calibration.probability(scores, batch.activity[:, None], items)
-    out = scores < thresholds.score
+    out = scores < (-np.inf if asked.min_score is None else float(asked.min_score))
     if known is not None:
-        least: Any = thresholds.probability
-        if thresholds.by_cost:
+        if asked.min_probability == "cost":
             mine = batch.rows if batch.known is model.users_ else np.full(len(batch), -1)
             least = model.decide_cells(mine[:, None], items)
+        else:
+            least = float(asked.min_probability or 0)
         out |= known < least
         known[out] = 0
     if out.any():

@@ -500,10 +500,7 @@ def explain_score(
     """
     pair = np.array([model.users_.row(user)]), np.array([model.items_.row(item, "item")])
     score = float(model.score_pairs(*pair)[0])
-    through = np.zeros(len(amounts), np.float32) if neighbors is None else neighbors
-    if (size := np.abs(amounts).sum()) > 0:
-        amounts = amounts + (score - through.sum() - amounts.sum()) * (np.abs(amounts) / size)
-    amounts = amounts + through
+    amounts = spread_amounts(amounts, score, neighbors)
     order = np.argsort(-amounts, kind="stable")
     named = name_items(model, history[order])
     parts = None if neighbors is None else neighbors[order].astype(np.float32)
@@ -511,6 +508,15 @@ def explain_score(
     title = None if titles is None else titles[0] or None
     ages = None if ages is None else ages[order]
     return Explanation(*named, amounts[order].astype(np.float32), user, item, score, parts, title, ages)
+
+
+def spread_amounts(amounts: AnyArray, score: float, neighbors: Float32Array | None) -> AnyArray:
+    """Return amounts, (n,), that sum to a score: the neighbors' as they are, the rest in proportion."""
+    size = np.abs(amounts).sum()
+    through = np.zeros(len(amounts), np.float32) if neighbors is None else neighbors
+    if size > 0:
+        amounts = amounts + (score - through.sum() - amounts.sum()) * (np.abs(amounts) / size)
+    return amounts + through
 
 
 def solve_penalized(system: AnyArray, right: AnyArray) -> AnyArray:

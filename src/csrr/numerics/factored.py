@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -275,14 +275,6 @@ def pick_lower(problem: Problem, start: Factors, other: Factors) -> Factors:
     return start if 0 <= compute_objective(problem, start) <= compute_objective(problem, other) else other
 
 
-class Alternation(NamedTuple):
-    """The factors at which alternating between the sides ended, and why."""
-
-    factors: Factors
-    status: Status
-    history: list[Step]
-
-
 def alternate(
     problem: Problem,
     regs: tuple[FloatArray, FloatArray],
@@ -291,7 +283,7 @@ def alternate(
     *,
     callback: Callback | None = None,
     began: float | None = None,
-) -> Alternation:
+) -> tuple[Factors, Status, list[Step]]:
     """Factors that lower, from `factors` on,
 
         sum_i regs[0]_i/2*||p_i||^2 + sum_j regs[1]_j/2*||q_j||^2 + sum_obs h(P Q') + 1/2*sum_unobs (P Q')^2
@@ -299,6 +291,7 @@ def alternate(
     by half-steps, P and Q in turns, until an iteration lowers it by less than options.tol of it; it never rises.
     Before a half-step the factors are turned so that the Gram matrix of the fixed side is diagonal and, where all
     regs are one number, balanced, which lowers the penalty. `callback` sees every step and may raise to stop.
+    Returned with why that ended, and the steps.
     """
     trace, engine = Trace(callback, began), problem.engine
     is_uniform = min(r.min() for r in regs) == max(r.max() for r in regs)
@@ -319,9 +312,9 @@ def alternate(
             rank = int(np.count_nonzero(curvature > _choose_cutoff(factors.users.dtype) * curvature[0]))
             step = trace.add(value, float("nan"), rank)
             if iteration and trace.history[-2].objective - value <= options.tol * value:
-                return Alternation(factors, "converged", trace.history)
+                return factors, "converged", trace.history
             if options.time_limit is not None and step.seconds > options.time_limit:
-                return Alternation(factors, "timeout", trace.history)
+                return factors, "timeout", trace.history
             flipped, curvature = prepare(factors.T, curvature)
             items, _ = descend(problem.T, flipped.users, flipped.items, curvature, regs[1], steps, _RELAX)
             factors = Factors(flipped.items, items)
@@ -329,8 +322,8 @@ def alternate(
         # With next to no penalty one side grows and the other shrinks, until their squares leave the type's range.
         if not trace.history:
             raise
-        return Alternation(best, "diverged", trace.history)
-    return Alternation(factors, "max_iter", trace.history)
+        return best, "diverged", trace.history
+    return factors, "max_iter", trace.history
 
 
 # Up to this weight one step of conjugate gradients a half-step is the quickest way down; beyond, two.
