@@ -10,7 +10,7 @@ from pathlib import Path
 from csrr._base.files import write_text
 from csrr._base.text import UNKNOWN
 from csrr.report.findings import render_template
-from csrr_paper import document, method
+from csrr_paper import document
 from csrr_paper.summary_types import Summary
 from csrr_paper.today import PRINTED_ELSEWHERE, TODAY, ShownToday, TodayCell
 
@@ -21,7 +21,7 @@ def render_html(summary: Summary) -> str:
         "csrr_paper",
         "page.html",
         doc=document.make_document(summary),
-        method=method,
+        method=document,
         verdicts=document.VERDICTS,
         ranked_by=document.RANKED_BY,
         test_columns=document.TEST_COLUMNS,
@@ -185,13 +185,13 @@ def _write_today_cell(cell: TodayCell) -> str:
 
 
 def _write_method(doc: document.Document) -> list[str]:
-    terms = {"Protocols": doc.protocols, "Metrics": method.METRICS}
+    terms = {"Protocols": doc.protocols, "Metrics": document.METRICS}
     blocks = ["## How each number was obtained"]
     for title, pairs in terms.items():
         if pairs:
             lines = "\n".join(f"- **{_escape(name)}**: {_escape(words)}" for name, words in pairs)
             blocks += [f"### {title}", lines]
-    blocks += ["### Tuning", _escape(method.TUNING), "### Reading the tables", _escape(method.INTERVALS)]
+    blocks += ["### Tuning", _escape(document.TUNING), "### Reading the tables", _escape(document.INTERVALS)]
     blocks += ["### Differences from the paper", "\n".join(f"- {_escape(each)}" for each in doc.differences)]
     return blocks
 
