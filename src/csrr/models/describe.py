@@ -612,7 +612,8 @@ def choose_prior(model: CSRRBase, features: Features, own: Encoded, targets: Flo
     losses = [_bound_losses(each) for each in (values[:, n_few:], values[:, -n_popular:])]
     fits = (gains.mean(axis=1) > errors) & (np.max(losses, axis=0) <= MOST_LOSS if n_popular else True)
     if not fits.any():
-        return 0.0, f"items with few events as without features, which did not gain on {n_few:,} hidden events"
+        why = "others lost by what they gained" if (gains.mean(axis=1) > errors).any() else "they did not gain"
+        return 0.0, f"items with few events as without features: {why} on {n_few:,} hidden events"
     best, plain = int(np.argmax(np.where(fits, gains.mean(axis=1), -np.inf))), values[0, :n_few].mean()
     note = (
         f"beside events, features count as {PRIORS[best]:g} of them, by {n_few:,} hidden ones of items with few: mean"
