@@ -278,10 +278,11 @@ def _start_search(model: CSRRBase, log: SpreadLog, engine: DaskEngine, space: An
     rows = np.sort(skip_draws(rng, len(log)).permutation(able)[:most])
     target = log.folder / f"kept-{model.seed}"
     target.mkdir(exist_ok=True)
-    tasks = []
-    for block, (a, b) in enumerate(pairwise(log.bounds)):
-        mine = rows[(rows >= a) & (rows < b)] - a
-        tasks.append((str(log.folder), str(target), block, n_held[a:b], mine, before, int(log.indptr[a])))
+    folders = str(log.folder), str(target)
+    tasks = [
+        (*folders, block, n_held[a:b], rows[(rows >= a) & (rows < b)] - a, before, int(log.indptr[a]))
+        for block, (a, b) in enumerate(pairwise(log.bounds))
+    ]
     found = engine.run_tasks(hold_out_block, tasks)
     shape = (log.n_users, log.n_items)
     clicks = _place_rows(rows, [(each.n_kept, each.kept) for each in found], shape)
@@ -356,21 +357,13 @@ def name_sequences(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}-order")
 
 
-class Latest(NamedTuple):
-    """Some users of a block without their latest event: their number of events, items in order, and that event's."""
-
-    counts: AnyArray
-    items: AnyArray
-    latest: AnyArray
-
-
 def order_block(
     folder: str, target: str, block: int, kept: str | None = None, least: int = 0, chosen: AnyArray | None = None
-) -> Latest | None:
+) -> Held | None:
     """Write the events of a block in order.
 
-    With `kept`, a folder for the cells that are left, the latest event of users with at least `least` is left out, and
-    what the `chosen` ones have is returned.
+    With `kept`, a folder for the cells that are left, the latest event of users with at least `least` is held out, and
+    the `chosen` ones are returned, with what they keep in order.
     """
     home = Path(folder)
     given = (np.load(home / f"{name}-{block}.npy") for name in ("indptr", "items", "times", "places"))
@@ -391,7 +384,8 @@ def order_block(
     write_cells(Path(target), block, indptr=indptr, items=items[left])
     write_cells(Path(kept), block, indptr=indptr, items=items[np.sort(left)])
     mine = np.isin(rows[left], chosen)
-    return Latest(counts[chosen], items[left][mine], items[order[last]][np.searchsorted(rows[order[last]], chosen)])
+    held = items[order[last]][np.searchsorted(rows[last], chosen)]
+    return Held(counts[chosen], items[left][mine], np.ones(len(chosen), np.int64), held)
 
 
 def _cut_ahead(model: CSRRBase, log: SpreadLog, engine: DaskEngine, space: SearchSpace) -> tuple[Search, Ahead] | None:
@@ -405,22 +399,22 @@ def _cut_ahead(model: CSRRBase, log: SpreadLog, engine: DaskEngine, space: Searc
     kept = log.folder / "ahead"
     target = name_sequences(kept)
     kept.mkdir(exist_ok=True)
-    tasks = []
-    for block, (a, b) in enumerate(pairwise(log.bounds)):
-        mine = rows[(rows >= a) & (rows < b)] - a
-        tasks.append((str(log.folder), str(target), block, str(kept), LEAST_EVENTS, mine))
-    found: list[Latest] = engine.run_tasks(order_block, tasks)
+    tasks = [
+        (str(log.folder), str(target), block, str(kept), LEAST_EVENTS, rows[(rows >= a) & (rows < b)] - a)
+        for block, (a, b) in enumerate(pairwise(log.bounds))
+    ]
+    found: list[Held] = engine.run_tasks(order_block, tasks)
     indptr = np.concatenate(([0], np.cumsum(counts - (counts >= LEAST_EVENTS))))
     pattern = engine.open_pattern(kept, log.bounds, indptr, log.n_items)
     sequences = DaskSequences(engine.open_pattern(target, log.bounds, indptr, log.n_items))
     shape = (log.n_users, log.n_items)
-    histories = _place_rows(rows, [(each.counts, each.items) for each in found], shape, sort=False)
+    histories = _place_rows(rows, [(each.n_kept, each.kept) for each in found], shape, sort=False)
     clicks = histories[rows]
     clicks.data = Sequences(clicks.indptr, clicks.indices, log.n_items).ages.astype(np.float32)
     clicks.sort_indices()
     ages, clicks.data = clicks.data.astype(np.int32), np.ones_like(clicks.data)
     histories.sort_indices()
-    heldout = _place_rows(rows, [(np.ones(len(each.latest), np.int64), each.latest) for each in found], shape)
+    heldout = _place_rows(rows, [(each.n_held, each.held) for each in found], shape)
     search = Search(_pose(model, log, pattern, space.given), histories, heldout, space)
     return search, Ahead(sequences, rows, clicks, ages, heldout[rows])
 
