@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -166,8 +167,10 @@ def choose_settings(model: CSRRBase, log: Log, user_costs: Any = None, item_cost
     if space.is_complete or model.is_paper_form or not model.has_v:
         return choose_by_rule(space.given, "nothing was left to choose" if space.is_complete else "chosen by rule")
 
+    take_parts = cache(lambda seed: hold_out(log, seed, model.hold_out))
+
     def start_search(seed: int, denoise: float = 0.0, genuine: FloatArray | None = None) -> Search | None:
-        parts = hold_out(log, seed, model.hold_out)
+        parts = take_parts(seed)
         if parts is None:
             return None
         fitted, heldout = parts.fitted.to_csr(), parts.heldout.to_csr()

@@ -33,13 +33,19 @@ if TYPE_CHECKING:
 
 @compile_loop(fastmath=True)
 def multiply_rows(start, stop, indptr, indices, values, x, out):  # type: ignore[no-untyped-def]
-    # out[start:stop] = S[start:stop] @ x
+    # out[start:stop] = S[start:stop] @ x, four cells at a time: `out` is read and written a fourth as often
     width = x.shape[1]
     for i in range(start, stop):
-        row = out[i]
+        row, first, last = out[i], indptr[i], indptr[i + 1]
         for c in range(width):
             row[c] = 0
-        for p in range(indptr[i], indptr[i + 1]):
+        whole = last - (last - first) % 4
+        for p in range(first, whole, 4):
+            v0, v1, v2, v3 = values[p], values[p + 1], values[p + 2], values[p + 3]
+            x0, x1, x2, x3 = x[indices[p]], x[indices[p + 1]], x[indices[p + 2]], x[indices[p + 3]]
+            for c in range(width):
+                row[c] += (v0 * x0[c] + v1 * x1[c]) + (v2 * x2[c] + v3 * x3[c])
+        for p in range(whole, last):
             value = values[p]
             other = x[indices[p]]
             for c in range(width):
