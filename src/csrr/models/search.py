@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from csrr._base.arrays import AnyArray, FloatArray, Rows
-from csrr._base.threads import TimeUpError, run_ranges
+from csrr._base.threads import TimeUpError, map_ranges, run_ranges
 from csrr.model_parameters import HoldOut
 from csrr.models.build_problem import ClickProblem, Settings, estimate_genuine, is_balanced, leave_out_own
 from csrr.models.fitted_problem import make_click_weights
@@ -372,7 +373,8 @@ class Search:
         bases = [key if self._is_balanced(key) else key._replace(cost_ratio=1.0, reg_sparse=1.0) for key in keys]
         places = {base: place for place, base in enumerate(dict.fromkeys(bases))}
         balanced = [
-            (self._get_low_rank(base) if self._is_balanced(base) else self._threshold(base)).split() for base in places
+            factored[keys.index(base)] if self._is_balanced(base) and base in keys else self._threshold(base).split()
+            for base in places
         ]
         del low_ranks
         unit = regression.mean_diagonal
@@ -478,15 +480,17 @@ class Search:
         user = self.built.problem.engine.get(regression.user)
         histories = (user, clicks.indptr, clicks.indices), self.built.genuine
         # Weights of equally many neighbors go together: the others of the support are not looked at.
-        widths = np.array([np.flatnonzero(each.any(axis=0)).max(initial=-1) + 1 for each in weights])
+        one_by_one = range(len(weights) + 1)
+        widths = np.array(map_ranges(lambda w, _: _count_used(weights[w]), one_by_one))
         ranks, parts = np.empty((len(weights), heldout.nnz)), []
         for width in np.unique(widths):
+            which = np.flatnonzero(widths == width)
             index = regression.index_neighbors(int(width))
             between = np.repeat(item, np.diff(index.indptr)) / item[index.indices]
-            some = weights[widths == width, :, :width]
-            flat = some.reshape(len(some), -1).take(index.places, axis=1) * between
-            found = np.empty((len(some), heldout.nnz))
-            parts.append((widths == width, (index.indptr, index.indices), flat, found))
+            flat = np.empty((len(which), len(between)), np.float32)
+            fill = partial(_fill_row, flat, [weights[w][:, :width] for w in which], index.places, between)
+            run_ranges(fill, range(len(which) + 1))
+            parts.append((which, (index.indptr, index.indices), flat, np.empty((len(which), heldout.nnz))))
 
         def rank(start: int, stop: int) -> None:
             base = mine[start:stop] @ theirs.T
@@ -550,6 +554,16 @@ class Search:
         columns = {name: np.array(column) for name, column in zip(TRIAL_COLUMNS, zip(*rows, strict=True), strict=True)}
         costs = [np.nan if trial.costs is None else trial.costs.mean() for trial in self.trials.values()]
         return columns if np.isnan(costs).all() else columns | {COST_COLUMN: np.array(costs)}
+
+
+def _count_used(weights: AnyArray) -> int:
+    """The number of columns of weights, (m, K), up to the last that is not 0."""
+    return int(np.flatnonzero(weights.any(axis=0)).max(initial=-1)) + 1
+
+
+def _fill_row(out: AnyArray, weights: Sequence[AnyArray], places: AnyArray, factors: AnyArray, w: int, _: int) -> None:
+    """Fill out[w], (places,), with what weights[w], (m, K), has at these places, times factors, (places,)."""
+    np.multiply(weights[w].ravel().take(places), factors, out=out[w])
 
 
 def _scale_ridge(point: Settings, factor: float) -> Settings:

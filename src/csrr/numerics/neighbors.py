@@ -447,14 +447,20 @@ class Regression:
     def _all_grams(self) -> Float32Array:
         return self.pattern.engine.gather_grams(self, self.support)
 
-    @cached_property
+    @property
     def by_neighbor(self) -> SupportIndex:
         """The form of S, csr of shape (m, m)."""
         return self.index_neighbors(self.support.shape[1])
 
     def index_neighbors(self, k: int) -> SupportIndex:
         """The form of S of the first k neighbors of each item, csr of shape (m, m)."""
-        return SupportIndex.of(np.ascontiguousarray(self.support[:, :k]), self.pattern.shape[1])
+        if k not in self._indexes:
+            self._indexes[k] = SupportIndex.of(np.ascontiguousarray(self.support[:, :k]), self.pattern.shape[1])
+        return self._indexes[k]
+
+    @cached_property
+    def _indexes(self) -> dict[int, SupportIndex]:
+        return {}
 
 
 def _check_regular(singular: int, first: int = 0) -> None:
