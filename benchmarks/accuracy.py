@@ -6,7 +6,8 @@
 A rival's parameters are those that climb highest on a tenth of each user's training events, held out, by the first
 measure of the data set: from the best parameters known before, one step up or down a ladder at a time. With `--once`
 it climbs on split 0 alone, and the other splits take what it found there: those training events hold test events of
-theirs, and a search on each split may find better. `measure` runs each system on each split as a process with cores of
+theirs, and a search on each split may find better. With `--refit` nothing is searched: parameters found before are
+fitted again, where only ours has changed and the lead over a rival is asked. `measure` runs each system on each split as a process with cores of
 its own and writes a line of JSON as it ends, so that a run that was stopped goes on, and so does a search that was cut
 short. `merge` puts the lines into docs/results/defaults.json.
 """
@@ -417,7 +418,7 @@ def _is_possible(system: str, name: str) -> bool:
     return system == CSRR or find_spec(SYSTEMS[system].needs) is not None
 
 
-def run(jobs: list[Job], out: Path, seconds: float, params: Path, *, once: bool) -> None:
+def run(jobs: list[Job], out: Path, seconds: float, params: Path, *, once: bool, refit: bool) -> None:
     """Run jobs side by side, each a process on cores of its own, which adds a line to `out` if it ends in time.
 
     If `once`, a rival's later splits wait for the search on its first.
@@ -445,6 +446,7 @@ def run(jobs: list[Job], out: Path, seconds: float, params: Path, *, once: bool)
                 str(out),
                 str(params),
                 *(["--once"] if once else []),
+                *(["--refit"] if refit else []),
             ]
             os.sched_setaffinity(0, mine)  # which the process inherits
             running[job] = subprocess.Popen(command), mine
@@ -483,11 +485,11 @@ def write_line(file: Path, line: dict[str, Any]) -> None:
         lines.write(gzip.compress(json.dumps(line).encode() + b"\n"))
 
 
-def measure_job(job: Job, seconds: float, out: Path, kept: Path, *, once: bool) -> None:
+def measure_job(job: Job, seconds: float, out: Path, kept: Path, *, once: bool, refit: bool) -> None:
     """Measure a system on a split and add the line to `out`.
 
     A search that was cut short goes on. Another begins at the parameters found on another split, if there are any,
-    or else at those kept before. If `once`, what was found on the first split is taken.
+    or else at those kept before. If `once`, what was found on the first split is taken; if `refit`, what was kept.
     """
     lines = read_lines([out])
     known = lines[job]["tried"] if job in lines else ()
@@ -495,6 +497,7 @@ def measure_job(job: Job, seconds: float, out: Path, kept: Path, *, once: bool) 
     others = (line["params"] for each, line in lines.items() if (each.data, each.system) == (job.data, job.system))
     start = before if job.system == CSRR else next(others, before)
     given = lines[job._replace(split=0)]["params"] if once and job.split and job.system != CSRR else None
+    given = before if refit else given
     line = measure(job.data, job.system, job.split, start, seconds, known, given)
     os.sched_setaffinity(0, range(os.cpu_count() or 1))  # the machine is described with all its cores
     write_line(out, line | describe_origin("python -m benchmarks.accuracy measure"))
@@ -520,7 +523,7 @@ def merge(row: dict[str, Any], lines: dict[str, dict[str, Any]]) -> dict[str, An
         found[system] = line["found"]
         if system == CSRR:
             continue
-        params[system], tried[system] = line["params"], len(line["tried"])
+        params[system], tried[system] = line["params"], len(line["tried"]) or tried.get(system, 0)
         gains = {each: np.subtract(ours["users"][each], line["users"][each]) for each in ours["users"]}
         ahead[system] = {name: [gain.mean(), gain.std(ddof=1) / np.sqrt(len(gain))] for name, gain in gains.items()}
     origins: list[dict[str, Any]] = []
@@ -563,6 +566,7 @@ def main() -> None:
     measuring.add_argument("--splits", nargs="+", type=int, default=list(range(5)))
     measuring.add_argument("--jobs", nargs="+", metavar="DATA:SYSTEM", help="these, in this order; DATA may be all")
     measuring.add_argument("--once", action="store_true", help="search on the first split alone")
+    measuring.add_argument("--refit", action="store_true", help="search nothing: with the parameters kept before")
     measuring.add_argument("--out", type=Path, required=True)
     measuring.add_argument("--seconds", type=float, default=1e9, help="stop after so long")
     measuring.add_argument("--json", type=Path, default=KEPT, help="where searches find the parameters kept before")
@@ -577,6 +581,7 @@ def main() -> None:
     ):
         one.add_argument(name, type=kind)
     one.add_argument("--once", action="store_true")
+    one.add_argument("--refit", action="store_true")
     merging = parsers.add_parser("merge", help="put what was measured into the results")
     merging.add_argument("files", nargs="+", type=Path)
     merging.add_argument("--json", type=Path, default=KEPT)
@@ -584,7 +589,14 @@ def main() -> None:
     if asked.command == "merge":
         merge_files(asked.files, asked.json)
     elif asked.command == "one":
-        measure_job(Job(asked.data, asked.split, asked.system), asked.seconds, asked.out, asked.json, once=asked.once)
+        measure_job(
+            Job(asked.data, asked.split, asked.system),
+            asked.seconds,
+            asked.out,
+            asked.json,
+            once=asked.once,
+            refit=asked.refit,
+        )
     else:
         pairs = [each.split(":") for each in asked.jobs or ()]
         first = [
@@ -594,7 +606,14 @@ def main() -> None:
         ]
         jobs = dict.fromkeys(first or list_jobs(asked.data, asked.systems, asked.splits))
         done = {job for job, line in read_lines([asked.out]).items() if line.get("whole", True)}
-        run([job for job in jobs if job not in done], asked.out, asked.seconds, asked.json, once=asked.once)
+        run(
+            [job for job in jobs if job not in done],
+            asked.out,
+            asked.seconds,
+            asked.json,
+            once=asked.once,
+            refit=asked.refit,
+        )
 
 
 if __name__ == "__main__":
