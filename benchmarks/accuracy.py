@@ -7,8 +7,8 @@ A rival's parameters are those that climb highest on a tenth of each user's trai
 measure of the data set: from the best parameters known before, one step up or down a ladder at a time. With `--once`
 it climbs on split 0 alone, and the other splits take what it found there: those training events hold test events of
 theirs, and a search on each split may find better. With `--refit` nothing is searched: parameters found before are
-fitted again, where only ours has changed and the lead over a rival is asked. `measure` runs each system on each split as a process with cores of
-its own and writes a line of JSON as it ends, so that a run that was stopped goes on, and so does a search that was cut
+fitted again, where only ours has changed and the lead over a rival is asked. `measure` runs each system on each split
+as a process with cores of its own and writes a line of JSON as it ends, so that a run that was stopped goes on, and so does a search that was cut
 short. `merge` puts the lines into docs/results/defaults.json.
 """
 
@@ -500,7 +500,7 @@ def measure_job(job: Job, seconds: float, out: Path, kept: Path, *, once: bool, 
     given = before if refit else given
     line = measure(job.data, job.system, job.split, start, seconds, known, given)
     os.sched_setaffinity(0, range(os.cpu_count() or 1))  # the machine is described with all its cores
-    write_line(out, line | describe_origin("python -m benchmarks.accuracy measure"))
+    write_line(out, line | describe_origin(f"python -m benchmarks.accuracy measure{' --refit' * refit}"))
 
 
 # Into the results
