@@ -8,8 +8,8 @@ measure of the data set: from the best parameters known before, one step up or d
 it climbs on split 0 alone, and the other splits take what it found there: those training events hold test events of
 theirs, and a search on each split may find better. With `--refit` nothing is searched: parameters found before are
 fitted again, where only ours has changed and the lead over a rival is asked. `measure` runs each system on each split
-as a process with cores of its own and writes a line of JSON as it ends, so that a run that was stopped goes on, and so does a search that was cut
-short. `merge` puts the lines into docs/results/defaults.json.
+as a process with cores of its own and writes a line of JSON as it ends, so that a run that was stopped goes on, and so
+does a search that was cut short. `merge` puts the lines into docs/results/defaults.json.
 """
 
 from __future__ import annotations
