@@ -24,7 +24,8 @@ CASES = {
     "CSRR, loss II": ("CSRR", GIVEN | {"loss": "II", "neighbors": 0}),
     "CSRR, the noise level": ("CSRR", GIVEN | {"reg_low_rank": "noise", "denoise": 1.0, "neighbors": 5}),
     "CSRR, weights": ("CSRR", GIVEN | {"event_weights": "log", "neighbors": 5}),
-    "CSRR, order": ("CSRR", GIVEN | {"order": "next", "neighbors": 5}),
+    # Scores of suspects jump where rounding moves a click across the edge of a bin.
+    "CSRR, order": ("CSRR", GIVEN | {"order": "next", "neighbors": 5, "tol": 1e-7}),
     "CSRR, the paper's box": ("CSRR", GIVEN | {"box": "paper", "max_iter": 20}),
     "CSRR, limited rank": ("CSRR", GIVEN | {"max_rank": 6, "neighbors": 0}),
     "CSRRe": ("CSRRe", GIVEN | {"rank": 8, "neighbors": 5}),
