@@ -12,6 +12,7 @@ import numpy.typing as npt
 import csrr
 from docs.make.order import draw_order
 from docs.make.reasons import draw_reasons
+from docs.make.scale import draw_growth
 
 FOLDER = Path(__file__).parents[1] / "figures"
 CELL, GAP, TOP = 11, 46, 34
@@ -128,6 +129,7 @@ FIGURES = {
     "certificate": draw_certificate,
     "costs": draw_costs,
     "reliability": draw_reliability,
+    "scale": draw_growth,
 }
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeAlias
 
-import numpy as np
-
 from csrr.parameters import Choice, Duration, Number, Numbers, Parameter, Service, Whole, read_declaration
 
 LEAST_COST, MOST_COST = 1e-4, 1e4
@@ -342,6 +340,6 @@ class Walk:
         object.__setattr__(self, "strengths", tuple(sorted({float(each) for each in self.strengths}, reverse=True)))
 
 
-LOW_RANK_WALK = Walk(tuple(float(f"{each:.3g}") for each in np.geomspace(0.8, 0.04, 14)))
+LOW_RANK_WALK = Walk(tuple(float(f"{0.8 * 0.05 ** (step / 13):.3g}") for step in range(14)))
 """The fractions of the strength that gives rank 0 which models with a nuclear norm are tried at."""
 USUAL_RANKS = Ranks((32, 64, 128, 256))

@@ -178,7 +178,7 @@ def test_the_search_holds_out_the_last_events():
     rng = np.random.default_rng(0)
     rows = [(user, int(item)) for user in range(200) for item in rng.permutation(40)[:20]]
     log = read(rows, ordered=True)
-    rest, held = hold_out(log, 0, "last")
+    rest, held, _ = hold_out(log, 0, "last")
     histories = list_histories(log)
     for user, items in list_histories(held).items():
         assert histories[user][-len(items) :] == items

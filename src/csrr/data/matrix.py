@@ -152,4 +152,5 @@ def _check_values(rows: Any, columns: Any, values: Any) -> None:
         bad = np.flatnonzero((values < 0) | ~np.isfinite(values.astype(np.float32)))
     if bad.size:
         at = int(bad[0])
-        raise DataError(f"the matrix has {values[at]} at [{rows[at]}, {columns[at]}]; values must be finite and >= 0")
+        where = f"at row {rows[at]}, column {columns[at]}"
+        raise DataError(f"the matrix has {values[at]} {where}; values must be finite and >= 0")
