@@ -534,9 +534,8 @@ def merge(row: dict[str, Any], lines: dict[str, dict[str, Any]]) -> dict[str, An
             same[0]["systems"].append(system)
         else:
             origins.append(origin | {"systems": [system]})
-    for run in row.get("runs", []):
-        if rest := [system for system in run["systems"] if system not in lines]:
-            origins.append(run | {"systems": rest})
+    kept = [run | {"systems": [each for each in run["systems"] if each not in lines]} for run in row.get("runs", [])]
+    origins.extend(run for run in kept if run["systems"])
     renewed = {"found": found, "params": params, "tried": tried, "ahead": ahead, "runs": origins}
     facts = {each: ours[each] for each in ("settings", "rank", "seconds")}
     others = {name: value for name, value in row.items() if name not in ("again", "ours on")}
