@@ -12,6 +12,7 @@ from runpy import run_path
 import numpy as np
 import pytest
 
+from csrr._base import lazy_jit
 from csrr._base.lazy_jit import Loop, compile_loop, compile_part
 
 SOURCE = Path(__file__).parents[1] / "src" / "csrr"
@@ -181,3 +182,19 @@ def test_numba_is_imported_with_the_first_loop(work, needs_it):
     code = f"import sys, csrr\n{work}\nprint('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == f"{needs_it}\n"
+
+
+def test_two_processes_that_compile_at_once_keep_apart(tmp_path, monkeypatch):
+    """Each read an empty index, and the second replaces that of the first: nobody gets the other's code."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    one, other = (lazy_jit._cache_class()(spoil)._cache_file for _ in range(2))
+    load = other._load_index
+    other._load_index = dict
+    one.save(("one",), b"one")
+    other.save(("other",), b"other")
+    other._load_index = load
+    assert (other.load(("one",)), other.load(("other",))) == (None, b"other")
+    one.save(("one",), b"one")
+    assert (one.load(("one",)), one.load(("other",))) == (b"one", b"other")
+    other._save_index({("one",): one._load_index()[("one",)]})
+    assert other.load(("one",)) == b"one"

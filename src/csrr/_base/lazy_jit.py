@@ -110,9 +110,25 @@ def _cache_class() -> Any:
                 raise ValueError("the checksum is not that of the content")
             return super().rebuild(context, pickle.loads(data))  # noqa: S301 - written by us, as numba's are
 
+    class Files(caching.IndexDataCacheFile):  # type: ignore[misc]
+        def save(self, key: Any, data: Any) -> None:
+            """Save code under the name of what it is compiled for.
+
+            Under the next number, as numba does it, two processes at once gave two loops one file.
+            """
+            overloads = self._load_index()
+            overloads[key] = name = self._data_name(int(hashlib.sha256(repr(key).encode()).hexdigest()[:15], 16))
+            self._save_index(overloads)
+            self._save_data(name, data)
+
     class Cache(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = Content
         is_told = False
+
+        def __init__(self, function: Any) -> None:
+            super().__init__(function)
+            stamp = self._impl.locator.get_source_stamp()
+            self._cache_file = Files(self._cache_path, self._impl.filename_base, stamp)
 
         def load_overload(self, signature: Any, context: Any) -> Any:
             try:
